@@ -1,0 +1,39 @@
+"""Workers on this machine: one in this very process, several through torchrun's agent."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+
+def start_workers(module: str, arguments: Sequence[str], num_workers: int) -> int:
+    """Run `python -m module arguments` as `num_workers` ranks and return the exit code."""
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads_per_worker(num_workers)))
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", _loopback())
+    command = ["-m", module, *arguments]
+    if num_workers == 1:
+        return _run_alone(command)
+    from dragoman.dist.elastic import run_workers
+
+    return run_workers(command, num_workers)
+
+
+def threads_per_worker(num_workers: int) -> int:
+    """The cores shared out: more threads than cores make every worker slower."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // num_workers)
+
+
+def _run_alone(command: Sequence[str]) -> int:
+    """One worker is a plain child: the command line stays light and both cases end alike."""
+    process = subprocess.Popen([sys.executable, *command])
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            # The terminal sent Ctrl-C to the worker too; it saves and leaves, and we wait for that.
+            continue
+
+
+def _loopback() -> str:
+    return "lo0" if sys.platform == "darwin" else "lo"

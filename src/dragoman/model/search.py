@@ -1,0 +1,138 @@
+"""Beam search (beam 1: greedy) with the scores and the stopping rule of CTranslate2.
+
+A hypothesis scores the sum of its log-probabilities over length^alpha. A sentence is
+done when it has as many finished hypotheses as the beam is wide (with alpha 0: when its best beam finished).
+Shape letters: B sentences still open, K beam, C candidates (2K), V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from dragoman.model.incremental import IncrementalDecoder
+from dragoman.model.layout import Layout
+from dragoman.model.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How to search."""
+
+    beam: int = 4
+    length_penalty: float = 1.0
+    max_length: int = 256
+    num_best: int = 1
+
+
+@dataclass(frozen=True)
+class Found:
+    """One finished translation, in pieces."""
+
+    ids: list[int]
+    score: float
+
+
+@dataclass
+class _Open:
+    """A sentence that is still being decoded."""
+
+    index: int  # its place in the caller's list
+    finished: list[Found] = field(default_factory=list)
+    top_finished: bool = False
+
+
+@torch.inference_mode()
+def search(
+    model: Transformer, sources: Sequence[Sequence[int]], eos_id: int, options: SearchOptions
+) -> list[list[Found]]:
+    """Translate a batch of encoded sentences (each ending in EOS); the best hypotheses first."""
+    device = model.embedding.weight.device
+    lengths = np.array([len(source) for source in sources])
+    ids_S = torch.tensor([piece for source in sources for piece in source], device=device)
+    decoder = IncrementalDecoder(model, ids_S, Layout(lengths, device))
+    results: list[list[Found]] = [[] for _ in sources]
+    still_open = [_Open(i) for i in range(len(sources))]
+    scores_BK = torch.zeros(len(sources), 1, device=device)
+    history_BKP = torch.empty(len(sources), 1, 0, dtype=torch.int64, device=device)
+    last_N = torch.full((len(sources),), eos_id, device=device)
+    for step in range(options.max_length):
+        logits_NV = decoder.logits(last_N)
+        if step == 0:
+            logits_NV[:, eos_id] = -torch.inf  # a translation has at least one piece
+        scores_BC, beams_BC, words_BC = _candidates(logits_NV, scores_BK, options.beam)
+        is_last = step + 1 == options.max_length
+        kept_BK = _harvest(still_open, history_BKP, scores_BC, beams_BC, words_BC, eos_id, is_last, options)
+        going_on = [not _is_done(sentence, options) for sentence in still_open]
+        for sentence, goes_on in zip(still_open, going_on, strict=True):
+            if is_last or not goes_on:
+                results[sentence.index] = sorted(sentence.finished, key=lambda f: -f.score)[: options.num_best]
+        if is_last or not any(going_on):
+            break
+        rows_B = torch.tensor([b for b, goes_on in enumerate(going_on) if goes_on], device=device)
+        width = scores_BK.shape[1]
+        kept_BK, scores_BC, beams_BC, words_BC, history_BKP = (
+            tensor.index_select(0, rows_B) for tensor in (kept_BK, scores_BC, beams_BC, words_BC, history_BKP)
+        )
+        beams_BK, words_BK = beams_BC.gather(1, kept_BK), words_BC.gather(1, kept_BK)
+        # Only a beam wider than the vocabulary keeps an ended candidate, for want of others: it must not win again.
+        scores_BK = scores_BC.gather(1, kept_BK).masked_fill(words_BK == eos_id, -torch.inf)
+        past_BKP = history_BKP.gather(1, beams_BK[:, :, None].expand(-1, -1, history_BKP.shape[2]))
+        history_BKP = torch.cat([past_BKP, words_BK[:, :, None]], dim=2)
+        last_N = words_BK.reshape(-1)
+        if options.beam > 1 or not all(going_on):
+            rows_N = (rows_B[:, None] * width + beams_BK).reshape(-1)
+            decoder.follow(rows_N, None if all(going_on) else rows_B)
+        still_open = [sentence for sentence, goes_on in zip(still_open, going_on, strict=True) if goes_on]
+    return results
+
+
+def _candidates(
+    logits_NV: torch.Tensor, scores_BK: torch.Tensor, beam: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The 2 x beam best continuations of every sentence: total score, beam they extend, word. (B, C) each."""
+    num_sentences, width = scores_BK.shape
+    num_words = min(2 * beam, logits_NV.shape[1])
+    top_NC, words_NC = logits_NV.float().log_softmax(-1).topk(num_words, dim=-1)
+    total_BC = (top_NC.view(num_sentences, width, -1) + scores_BK[:, :, None]).flatten(1)
+    scores_BC, places_BC = total_BC.topk(min(2 * beam, total_BC.shape[1]), dim=-1)
+    words_BC = words_NC.view(num_sentences, -1).gather(1, places_BC)
+    return scores_BC, places_BC // num_words, words_BC
+
+
+def _harvest(
+    still_open: list[_Open],
+    history_BKP: torch.Tensor,
+    scores_BC: torch.Tensor,
+    beams_BC: torch.Tensor,
+    words_BC: torch.Tensor,
+    eos_id: int,
+    is_last: bool,
+    options: SearchOptions,
+) -> torch.Tensor:
+    """Collect finished hypotheses among the first K candidates; (B, K) places of those that go on."""
+    beam = min(options.beam, words_BC.shape[1])
+    ends_BC = words_BC == eos_id
+    places_BK = torch.arange(beam, device=words_BC.device).expand(len(still_open), beam)
+    if not is_last and not ends_BC[:, :beam].any():
+        return places_BK
+    # Candidates that do not end, best first: a finished beam's place goes to the next one behind the first K.
+    kept_BK = torch.argsort(ends_BC.int(), dim=1, stable=True)[:, :beam]
+    closing_BK = torch.ones_like(ends_BC[:, :beam]) if is_last else ends_BC[:, :beam]
+    closing_BK &= scores_BC[:, :beam] > -torch.inf
+    for b, k in closing_BK.nonzero().tolist():
+        words = history_BKP[b, int(beams_BC[b, k])].tolist()
+        if not ends_BC[b, k]:
+            words.append(int(words_BC[b, k]))
+        # CTranslate2's greedy search counts EOS in the length, its beam search does not.
+        length = len(words) + int(beam == 1 and bool(ends_BC[b, k]))
+        still_open[b].finished.append(Found(words, float(scores_BC[b, k]) / length**options.length_penalty))
+        still_open[b].top_finished |= k == 0
+    return kept_BK
+
+
+def _is_done(sentence: _Open, options: SearchOptions) -> bool:
+    if options.length_penalty == 0:
+        return sentence.top_finished and len(sentence.finished) >= options.num_best
+    return len(sentence.finished) >= options.beam

@@ -1,0 +1,56 @@
+"""How big a model is: parameters, arithmetic, bytes. From the settings alone, without torch."""
+
+from dataclasses import dataclass
+
+from dragoman.config import ModelConfig
+
+ADAM_STATES = 2
+
+
+@dataclass(frozen=True)
+class ModelSize:
+    """Sizes of one model. FLOPs count a multiplication and an addition as two."""
+
+    num_parameters: int
+    matrix_parameters: int  # that take part in a product for every token, output projection included
+    forward_flops_per_token: int  # per target token with a source token beside it; attention scores left out
+    train_flops_per_token: int
+    gradient_bytes: int  # fp32
+    checkpoint_bytes: int  # fp32 weights and both of Adam's averages
+
+    def train_bytes(self, microbatch_tokens: int, config: ModelConfig, vocab_size: int, value_bytes: int = 4) -> int:
+        """Rough memory of training: weights, gradients, averages, and the activations of one microbatch."""
+        fixed = self.num_parameters * 4 * (2 + ADAM_STATES)
+        encoder = config.num_encoder_layers * (10 * config.d_model + 3 * config.d_ffn)
+        decoder = config.num_decoder_layers * (16 * config.d_model + 3 * config.d_ffn)
+        logits = min(microbatch_tokens * vocab_size, 4_000_000) * 8
+        return fixed + microbatch_tokens * (encoder + decoder) * value_bytes + logits
+
+
+def size_of(config: ModelConfig, vocab_size: int) -> ModelSize:
+    """The size of a recipe's model."""
+    d, f = config.d_model, config.d_ffn
+    bias = 1 if config.attention_bias else 0
+    attention = 4 * d * d
+    attention_biases = 4 * d * bias
+    feed_forward = 2 * d * f
+    norm = 2 * d
+    encoder_matrices = attention + feed_forward
+    decoder_matrices = 2 * attention + feed_forward
+    encoder = encoder_matrices + attention_biases + f + d + 2 * norm
+    decoder = decoder_matrices + 2 * attention_biases + f + d + 3 * norm
+    final_norms = 2 * norm if config.norm == "pre" else 0
+    layers = config.num_encoder_layers * encoder + config.num_decoder_layers * decoder
+    num_parameters = vocab_size * d + layers + final_norms
+    matrices = (
+        config.num_encoder_layers * encoder_matrices + config.num_decoder_layers * decoder_matrices + vocab_size * d
+    )
+    forward = 2 * matrices
+    return ModelSize(
+        num_parameters=num_parameters,
+        matrix_parameters=matrices,
+        forward_flops_per_token=forward,
+        train_flops_per_token=3 * forward,
+        gradient_bytes=4 * num_parameters,
+        checkpoint_bytes=4 * num_parameters * (1 + ADAM_STATES),
+    )

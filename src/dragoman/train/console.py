@@ -1,0 +1,67 @@
+"""What a person sees while a run trains: one living line on a terminal, plain lines elsewhere, and `log.txt`."""
+
+import sys
+import time
+from pathlib import Path
+
+from dragoman.run.records import EvalRecord, StepRecord
+from dragoman.units import format_count, format_seconds
+
+PLAIN_SECONDS = 15.0
+LIVE_SECONDS = 0.2
+SMOOTHING = 0.9
+
+
+class Console:
+    """Rank 0's voice; other ranks have a silent one."""
+
+    def __init__(self, log_path: Path | None, max_steps: int) -> None:
+        self._log = None if log_path is None else log_path.open("a", encoding="utf-8")
+        self._max_steps = max_steps
+        self._is_live = sys.stderr.isatty()
+        self._shown_at = time.monotonic()
+        self._step_seconds = 0.0
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        if self._log is None:
+            return
+        sys.stderr.write(f"\r\x1b[K{text}\n" if self._is_live else f"{text}\n")
+        sys.stderr.flush()
+        self._log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+        self._log.flush()
+
+    def step(self, record: StepRecord, wall_seconds: float) -> None:
+        """Progress; `wall_seconds` includes validation and checkpoints, so that the remaining time is honest."""
+        if self._log is None:
+            return
+        share = SMOOTHING if self._step_seconds else 0.0
+        self._step_seconds = share * self._step_seconds + (1 - share) * wall_seconds
+        pause = LIVE_SECONDS if self._is_live else PLAIN_SECONDS
+        if time.monotonic() - self._shown_at < pause:
+            return
+        self._shown_at = time.monotonic()
+        line = self._progress(record)
+        if self._is_live:
+            sys.stderr.write(f"\r\x1b[K{line}")
+            sys.stderr.flush()
+        else:
+            self.say(line)
+
+    def evaluation(self, record: EvalRecord) -> None:
+        scores = "" if record.bleu is None else f"  BLEU {record.bleu:.1f}  chrF {record.chrf:.1f}"
+        train = "" if record.train_loss is None else f"  train loss {record.train_loss:.3f}"
+        self.say(f"step {record.step:,}  {record.dev_set}  loss {record.loss:.3f}{train}{scores}")
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
+
+    def _progress(self, record: StepRecord) -> str:
+        tokens_per_second = record.target_tokens / record.step_seconds
+        remaining = (self._max_steps - record.step) * self._step_seconds
+        return (
+            f"step {record.step:,}/{self._max_steps:,}  loss {record.loss:.3f}  "
+            f"{format_count(tokens_per_second)} target tokens/s  {record.step_seconds:.3g} s/step  "
+            f"rate {record.learning_rate:.2e}  left {format_seconds(remaining)}"
+        )

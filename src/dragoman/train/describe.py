@@ -1,0 +1,103 @@
+"""The manifest of a run: what is known before its first step."""
+
+import os
+import platform
+import subprocess
+import time
+from importlib import metadata
+from pathlib import Path
+
+import psutil
+import torch
+
+from dragoman import __version__
+from dragoman.data.manifest import Manifest as DataManifest
+from dragoman.data.shards import ShardSet
+from dragoman.dist.world import World
+from dragoman.run.reader import read_manifest
+from dragoman.run.records import Attempt, DataSummary, Host, Manifest, SideSize
+from dragoman.train.job import Job, recipe_hash
+
+PACKAGES = ("numpy", "sentencepiece", "sacrebleu", "safetensors")
+
+
+def describe_run(job: Job, world: World, data: ShardSet, precision: str, num_parameters: int) -> Manifest:
+    """A fresh manifest, or the one of earlier attempts with this attempt added."""
+    attempt = Attempt(job.attempt, time.time(), job.command, world.size)
+    earlier = read_manifest(job.folder) if job.folder.manifest_path.exists() else None
+    return Manifest(
+        name=job.run.name,
+        created=attempt.time if earlier is None else earlier.created,
+        recipe=job.recipe.model_dump(),
+        recipe_hash=recipe_hash(job.recipe),
+        versions=_versions(),
+        world_size=world.size,
+        device=world.device.type,
+        precision=precision,
+        num_parameters=num_parameters,
+        data=_summary(job.data, data.manifest),
+        hosts=(_host(world),),
+        attempts=(*(() if earlier is None else earlier.attempts), attempt),
+        git_commit=_git_commit(),
+    )
+
+
+def _versions() -> dict[str, str]:
+    packages = {name: metadata.version(name) for name in PACKAGES}
+    return {"dragoman": __version__, "python": platform.python_version(), "torch": torch.__version__, **packages}
+
+
+def _host(world: World) -> Host:
+    gpus = tuple(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))
+    cores = os.cpu_count() or 0
+    return Host(world.host, _cpu_name(), cores, psutil.virtual_memory().total, gpus)
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def _git_commit() -> str | None:
+    """Of the code that runs, where it runs from a checkout."""
+    here = Path(__file__).parent
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None
+
+
+def _summary(path: Path, manifest: DataManifest) -> DataSummary:
+    def total(field: str) -> int:
+        return sum(getattr(corpus, field) for corpus in manifest.corpora)
+
+    def side(name: str, language: str) -> SideSize:
+        return SideSize(
+            language=language,
+            raw_bytes=total(f"raw_{name}_bytes"),
+            raw_lines=total("raw_lines"),
+            clean_bytes=total(f"clean_{name}_bytes"),
+            clean_lines=total("clean_lines"),
+            bpe_bytes=total(f"bpe_{name}_bytes"),
+            num_tokens=total(f"{name}_tokens"),
+        )
+
+    return DataSummary(
+        path=str(path.absolute()),
+        fingerprint=manifest.fingerprint,
+        languages=manifest.languages,
+        num_pairs=manifest.num_train_pairs,
+        source=side("source", manifest.source_language),
+        target=side("target", manifest.target_language),
+        corpora={corpus.name: corpus.train_pairs for corpus in manifest.corpora},
+        dev_sets={entry.name: entry.num_pairs for entry in manifest.dev},
+        test_sets={entry.name: entry.num_pairs for entry in manifest.test},
+        vocab_size=manifest.vocab.size,
+    )

@@ -1,0 +1,123 @@
+"""The training loop: one flat function, read from top to bottom. A new thing in training is a new line here."""
+
+import hashlib
+import math
+from contextlib import nullcontext
+from functools import partial
+
+import torch
+
+from dragoman.data.batches import BatchPlan
+from dragoman.data.shards import open_shards
+from dragoman.data.vocab import Vocab
+from dragoman.dist.sync import make_sync
+from dragoman.dist.world import World
+from dragoman.model.loss import linear_cross_entropy
+from dragoman.model.transformer import Transformer, initialize
+from dragoman.model.weights import load_weights
+from dragoman.train.checkpoint import keep_checkpoints, restore_checkpoint, save_average, save_checkpoint
+from dragoman.train.describe import describe_run
+from dragoman.train.feed import feed
+from dragoman.train.job import Job
+from dragoman.train.meter import Meter
+from dragoman.train.optim import FlatGradient, make_optimizer, set_learning_rate
+from dragoman.train.recorder import Recorder
+from dragoman.train.schedule import lr_at
+from dragoman.train.stop import Stopper
+from dragoman.train.validate import Validator
+
+
+def train(job: Job, world: World) -> str:
+    """Train until something says stop, and say what it was."""
+    recipe, folder = job.recipe, job.folder
+    precision = resolve_precision(recipe.train.precision, world.device)
+    autocast = partial(torch.autocast, world.device.type, torch.bfloat16) if precision == "bf16" else nullcontext
+    data = open_shards(job.data)
+    vocab = Vocab.load(data.vocab_path)
+    plan = BatchPlan(data.shards, recipe.batch, recipe.train.seed)
+    model = Transformer(recipe.model, vocab.size)
+    initialize(model, recipe.train.seed)
+    if job.init is not None:
+        load_weights(model, job.init)
+    model.to(world.device, torch.float64 if precision == "fp64" else torch.float32).train()
+    gradient = FlatGradient(model)
+    optimizer = make_optimizer(model, recipe.optim)
+    sync = make_sync(recipe.sync, world)
+    progress, notes = restore_checkpoint(folder, model, optimizer)
+    validator = Validator(data, plan, vocab, recipe, world)
+    stopper = Stopper(recipe.train, progress)
+    recorder = Recorder(job, world, progress.step + 1)
+    recorder.start(describe_run(job, world, data, precision, gradient.buffer.numel()), plan, progress, notes)
+
+    reason = stopper.reason()
+    inputs = feed(plan, world, range(progress.step + 1, recipe.train.max_steps + 1))
+    meter = Meter()
+    while reason is None:
+        step = progress.step + 1
+        with meter.phase("data"):
+            step_input = next(inputs)
+        num_tokens = step_input.plan.target_tokens
+        gradient.zero()
+        totals = torch.zeros(4, dtype=torch.float64, device=world.device)
+        for piece in step_input.microbatches:
+            torch.manual_seed(dropout_seed(recipe.train.seed, step, piece.index))
+            with meter.phase("forward"), autocast():
+                hidden = model(piece.source_ids, piece.source, piece.input_ids, piece.target)
+                sums = linear_cross_entropy(
+                    hidden, model.embedding.weight, piece.labels, piece.weights, recipe.train.label_smoothing
+                )
+            with meter.phase("backward"):
+                (sums.loss / num_tokens).backward()
+            totals[:2] += torch.stack([sums.loss.detach(), sums.nll])
+        # The ranks' votes on stopping cross the link with the losses, so that all of them take the same branch.
+        totals[2:] = torch.tensor(stopper.votes())
+        with meter.phase("exchange"):
+            sync.exchange(gradient.buffer)
+            loss, nll, interrupted, late = world.sum(totals).tolist()
+        with meter.phase("optimizer"):
+            norm = gradient.clip(recipe.optim.max_norm).item()
+            rate = lr_at(step, recipe.optim, recipe.model.d_model, recipe.train.max_steps)
+            if math.isfinite(norm):
+                set_learning_rate(optimizer, rate)
+                optimizer.step()
+            else:
+                recorder.warn(step, f"gradient norm {norm} at step {step:,}: its update was left out")
+        progress.step = step
+        progress.target_tokens += num_tokens
+        stopper.tick()
+        reason = stopper.reason(interrupted, late)
+
+        is_evaluation = step % recipe.evaluate.every_steps == 0 or reason not in (None, "interrupted")
+        if is_evaluation:
+            with meter.phase("validation"):
+                evaluations = validator.run(model, autocast(), step, job.attempt)
+                gains = progress.note_evaluation(evaluations[0].record) if evaluations else []
+                recorder.evaluation(step, evaluations, gains)
+                reason = reason or stopper.reason()
+        if is_evaluation or reason is not None or step % recipe.checkpoint.every_steps == 0:
+            with meter.phase("checkpoint"):
+                if world.is_first:
+                    files = save_checkpoint(folder, progress, model, optimizer, recipe, data.vocab_path)
+                    recorder.checkpoint(step, files)
+                    keep_checkpoints(folder, recipe.checkpoint.keep_last, progress)
+                world.barrier()
+        recorder.step(step_input.plan, loss / num_tokens, nll / num_tokens, rate, norm, meter.take())
+
+    inputs.close()
+    if world.is_first and reason != "interrupted" and recipe.checkpoint.average_last:
+        save_average(folder, recipe.checkpoint.average_last, recipe, data.vocab_path)
+    recorder.end(progress, reason)
+    return reason
+
+
+def resolve_precision(wanted: str, device: torch.device) -> str:
+    """`auto` is bf16 where the GPU has it and fp32 elsewhere."""
+    if wanted != "auto":
+        return wanted
+    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+
+
+def dropout_seed(seed: int, step: int, microbatch: int) -> int:
+    """The same for the same microbatch on whatever rank it is computed."""
+    digest = hashlib.blake2b(f"{seed} {step} {microbatch}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1

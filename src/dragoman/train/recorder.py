@@ -1,0 +1,115 @@
+"""Everything a run says of itself, in one place: records, TensorBoard, the screen. Never raises into training."""
+
+import time
+
+from dragoman.data.batches import BatchPlan, StepPlan
+from dragoman.dist.world import World
+from dragoman.run.folder import Pointer
+from dragoman.run.records import Manifest, StepRecord, TimingRecord
+from dragoman.run.tensorboard import TensorBoardWriter
+from dragoman.run.writer import RunWriter, write_manifest
+from dragoman.train.checkpoint import Progress
+from dragoman.train.console import Console
+from dragoman.train.job import Job
+from dragoman.train.validate import Evaluation
+from dragoman.units import format_bytes_both, format_count, format_seconds
+
+
+class Recorder:
+    """Rank 0 speaks for the run; every rank records its own times."""
+
+    def __init__(self, job: Job, world: World, first_step: int) -> None:
+        self._job = job
+        self._world = world
+        self._log_every = job.recipe.train.log_every
+        self._num_samples = job.recipe.evaluate.num_samples
+        self._writer = RunWriter(job.folder, job.attempt)
+        self._console = Console(job.folder.log_path if world.is_first else None, job.recipe.train.max_steps)
+        self._scalars = TensorBoardWriter(job.folder, first_step) if world.is_first else None
+
+    def start(self, manifest: Manifest, plan: BatchPlan, progress: Progress, notes: list[str]) -> None:
+        """The manifest, and a few lines on what begins."""
+        if not self._world.is_first:
+            return
+        write_manifest(self._job.folder, manifest)
+        recipe, say = self._job.recipe, self._console.say
+        kind = "resumed" if progress.step else "started"
+        self._writer.write_event(kind, progress.step, world_size=self._world.size, device=manifest.device)
+        say(
+            f"{manifest.name}: recipe {recipe.name}, {manifest.data.languages}, "
+            f"{format_count(manifest.num_parameters)} parameters, {self._world.size} x {manifest.device} "
+            f"({manifest.precision}), {plan.num_pairs:,} pairs, {plan.steps_per_epoch:,} steps an epoch"
+        )
+        if plan.num_too_long:
+            notes = [*notes, f"{plan.num_too_long:,} pairs are longer than batch.max_pieces and not trained on"]
+        if progress.step:
+            say(f"going on from step {progress.step:,}")
+        for note in notes:
+            self.warn(progress.step, note)
+
+    def warn(self, step: int, text: str) -> None:
+        if self._world.is_first:
+            self._writer.write_event("warning", step, text=text)
+            self._console.say(f"warning: {text}")
+
+    def step(self, plan: StepPlan, loss: float, nll: float, rate: float, norm: float, seconds: dict[str, float]) -> None:
+        """One step and where its time went; `seconds` as the meter gives them."""
+        now = time.time()
+        parts = {f"{name}_seconds": value for name, value in seconds.items()}
+        place = {"rank": self._world.rank, "host": self._world.host}
+        self._writer.write(TimingRecord(attempt=self._job.attempt, time=now, step=plan.step, **place, **parts))
+        if not self._world.is_first:
+            return
+        record = StepRecord(
+            attempt=self._job.attempt,
+            time=now,
+            step=plan.step,
+            loss=loss,
+            nll=nll,
+            learning_rate=rate,
+            gradient_norm=norm,
+            source_tokens=plan.source_tokens,
+            target_tokens=plan.target_tokens,
+            num_sentences=plan.num_sentences,
+            step_seconds=seconds["wall"] - seconds["validation"] - seconds["checkpoint"],
+        )
+        self._writer.write(record)
+        self._console.step(record, seconds["wall"])
+        if self._scalars is not None and plan.step % self._log_every == 0:
+            self._scalars.write_step(record)
+
+    def evaluation(self, step: int, evaluations: list[Evaluation], gains: list[Pointer]) -> None:
+        """Scores, every hypothesis, and a few samples on the screen."""
+        if not self._world.is_first or self._scalars is None:
+            return
+        for evaluation in evaluations:
+            self._writer.write(evaluation.record)
+            self._writer.write_sentences(step, evaluation.record.dev_set, evaluation.sentences)
+            self._scalars.write_eval(evaluation.record)
+            self._console.evaluation(evaluation.record)
+        for pointer in gains:
+            self._writer.write_event("best", step, pointer=pointer)
+        decoded = [s for e in evaluations for s in e.sentences if s.hypothesis is not None]
+        for sentence in decoded[: min(self._num_samples, 2)]:
+            self._console.say(f"    {sentence.source}  ->  {sentence.hypothesis}")
+
+    def checkpoint(self, step: int, files: dict[str, int]) -> None:
+        self._writer.write_event("checkpoint", step, files=files)
+
+    def end(self, progress: Progress, reason: str) -> None:
+        """Close everything; what is queued is written."""
+        if self._world.is_first:
+            kind = "stopped" if reason == "interrupted" else "finished"
+            self._writer.write_event(kind, progress.step, reason=reason)
+            self._console.say(
+                f"{kind} at step {progress.step:,} ({reason}), trained for "
+                f"{format_seconds(progress.trained_seconds)}, {format_count(progress.target_tokens)} target tokens"
+            )
+            last = self._job.folder.checkpoints_path / "last"
+            if last.exists():
+                size = sum(path.stat().st_size for path in last.iterdir())
+                self._console.say(f"checkpoint {last.resolve().name}: {format_bytes_both(size)}")
+            self._console.close()
+        if self._scalars is not None:
+            self._scalars.close()
+        self._writer.close()

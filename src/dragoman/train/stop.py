@@ -1,0 +1,51 @@
+"""When a run ends. Each rank votes on what it alone knows (signals, its clock); the loop sums the votes, so that all
+ranks take the same branch."""
+
+import signal
+import time
+from types import FrameType
+
+from dragoman.config import TrainConfig
+from dragoman.train.checkpoint import Progress
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Stopper:
+    """Watches limits and signals. The first signal asks to save and leave; a second one is not caught."""
+
+    def __init__(self, config: TrainConfig, progress: Progress) -> None:
+        self._config = config
+        self._progress = progress
+        self._since = time.monotonic() - progress.trained_seconds
+        self._signal: int | None = None
+        for number in SIGNALS:
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self._signal = number
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
+
+    def tick(self) -> None:
+        """Bring the run's clock up to date; it counts over all attempts."""
+        self._progress.trained_seconds = time.monotonic() - self._since
+
+    def votes(self) -> tuple[float, float]:
+        """(interrupted, out of time) as this rank sees it."""
+        limit = self._config.max_minutes * 60
+        is_late = limit > 0 and time.monotonic() - self._since >= limit
+        return float(self._signal is not None), float(is_late)
+
+    def reason(self, interrupted: float = 0.0, late: float = 0.0) -> str | None:
+        """Why the run ends now, from the votes of all ranks and from what all ranks know; None to go on."""
+        if self._progress.step >= self._config.max_steps:
+            return "max_steps"
+        if interrupted:
+            return "interrupted"
+        if late:
+            return "max_minutes"
+        patience = self._config.patience
+        if patience and self._progress.num_evals_without_gain >= patience:
+            return "patience"
+        return None

@@ -1,0 +1,84 @@
+"""`Translator`: text in, text out. Sentences are translated in batches of similar length; the order is kept."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dragoman.allocator import keep_freed_memory
+from dragoman.data.placeholders import Restorations
+from dragoman.data.vocab import EOS_ID, Vocab
+from dragoman.model.search import Found, SearchOptions, search
+from dragoman.model.transformer import Transformer
+from dragoman.model.weights import load_weights
+from dragoman.translate.model_folder import find_model
+
+BATCH_TOKENS = 1_536  # source tokens x beam: larger batches gain little on a CPU and wait for their longest sentence
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation; the score is its log-probability per piece^length_penalty."""
+
+    text: str
+    score: float
+
+
+class Translator:
+    """A loaded model. Making one takes about a second; translating reuses it."""
+
+    def __init__(self, model: str | Path, device: str | None = None, threads: int | None = None) -> None:
+        keep_freed_memory()
+        if threads is not None:
+            torch.set_num_threads(threads)
+        folder = find_model(model)
+        recipe = folder.recipe
+        self.path = folder.path
+        self.defaults = recipe.decode
+        self._learned_placeholders = recipe.vocab.placeholder_share > 0
+        self._vocab = Vocab.load(folder.vocab_path)
+        self._model = Transformer(recipe.model, self._vocab.size)
+        load_weights(self._model, folder.weights_path)
+        self._model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+
+    def translate(
+        self,
+        sentences: Sequence[str],
+        beam: int | None = None,
+        length_penalty: float | None = None,
+        max_length: int | None = None,
+        num_best: int = 1,
+        batch_tokens: int = BATCH_TOKENS,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The `num_best` translations of every sentence, best first; blank ones stay blank."""
+        beam = max(beam or self.defaults.beam, num_best)
+        penalty = self.defaults.length_penalty if length_penalty is None else length_penalty
+        longest = min(max_length or self.defaults.max_length, self._model.config.max_positions)
+        encoded = [self._vocab.encode_source(line, mask=self._learned_placeholders) for line in sentences]
+        sources = [[*ids[: longest - 1], EOS_ID] for ids, _ in encoded]
+        results: list[list[Hypothesis]] = [[Hypothesis("", 0.0)] * num_best for _ in sentences]
+        order = sorted((i for i in range(len(sources)) if len(sources[i]) > 1), key=lambda i: -len(sources[i]))
+        options = SearchOptions(beam, penalty, longest, num_best)
+        for batch in _batches(order, sources, batch_tokens // beam):
+            found = search(self._model, [sources[i] for i in batch], EOS_ID, options)
+            for i, best in zip(batch, found, strict=True):
+                results[i] = [self._to_text(each, encoded[i][1]) for each in best]
+            if on_progress is not None:
+                on_progress(len(batch))
+        return results
+
+    def _to_text(self, found: Found, restorations: Restorations) -> Hypothesis:
+        return Hypothesis(self._vocab.decode_target(found.ids, restorations), found.score)
+
+
+def _batches(order: Sequence[int], sources: Sequence[Sequence[int]], max_tokens: int) -> list[list[int]]:
+    """Longest first, so that memory peaks at once and not after an hour."""
+    batches: list[list[int]] = []
+    for index in order:
+        longest = len(sources[batches[-1][0]]) if batches else 0
+        if not batches or longest * (len(batches[-1]) + 1) > max_tokens:
+            batches.append([])
+        batches[-1].append(index)
+    return batches
