@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import uuid
 import warnings
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 def run_workers(command: Sequence[str], num_workers: int) -> int:
     """Run `command` (arguments of this Python) as `num_workers` ranks; the exit code of the first that failed, or 0."""
     config = LaunchConfig(
+        run_id=uuid.uuid4().hex,
         min_nodes=1,
         max_nodes=1,
         nproc_per_node=num_workers,
