@@ -54,7 +54,7 @@ def log_probability(model: Transformer, source: list[int], words: tuple[int, ...
 
 @torch.inference_mode()
 def test_a_wide_beam_finds_the_best_of_all_translations():
-    model = small_model(vocab_size=7)
+    model = small_model(vocab_size=7).double()
     source, max_length = [5, 4, 6, EOS_ID], 3
     words = [word for word in range(7) if word != EOS_ID]
     scored = [

@@ -1,0 +1,88 @@
+"""One worker or two, interrupted or not: the same run."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import changes, run_dragoman
+
+from dragoman.model.weights import load_tensors
+
+
+def train(data: Path, run: Path, workers: int, *settings: str, **options) -> None:
+    run_dragoman("train", "phrasebook", "--data", data, "--run", run, "--workers", workers, *changes(*settings), **options)
+
+
+def losses(run: Path) -> list[float]:
+    records = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
+    newest = {record["step"]: record["loss"] for record in records}
+    return [newest[step] for step in sorted(newest)]
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp64", 1e-10), ("fp32", 1e-3)])
+def test_two_workers_give_the_losses_of_one(phrasebook_data, tmp_path, precision, tolerance):
+    settings = ("train.max_steps=50", f"train.precision='{precision}'", "evaluate.every_steps=50")
+    train(phrasebook_data, tmp_path / "one", 1, *settings)
+    train(phrasebook_data, tmp_path / "two", 2, *settings)
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert len(one) == 50
+    assert one[-1] < one[0]
+    assert max(abs(a - b) / a for a, b in zip(one, two, strict=True)) < tolerance
+
+
+def test_killed_without_warning_it_goes_on_and_ends_with_the_same_bits(phrasebook_data, tmp_path):
+    settings = ("train.max_steps=60", "evaluate.every_steps=30", "checkpoint.every_steps=5")
+    train(phrasebook_data, tmp_path / "whole", 2, *settings)
+    run = tmp_path / "killed"
+    command = [sys.executable, "-m", "dragoman.cli", "train", "phrasebook", "--data", str(phrasebook_data)]
+    command += ["--run", str(run), "--workers", "2", *changes(*settings)]
+    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(run / "checkpoints" / "last", process)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not (run / "checkpoints" / "step-00000060").exists(), "it was not killed in time to prove anything"
+    train(phrasebook_data, run, 2, *settings)
+    assert losses(run) == losses(tmp_path / "whole")
+    for name in ("weights.safetensors", "optimizer.safetensors"):
+        assert_same_tensors(tmp_path / "whole", run, name)
+    attempts = json.loads((run / "manifest.json").read_text())["attempts"]
+    assert [entry["attempt"] for entry in attempts] == [1, 2]
+
+
+def wait_for(path: Path, process: subprocess.Popen) -> None:
+    deadline = time.monotonic() + 120
+    while not path.exists():
+        assert process.poll() is None, "the run ended by itself"
+        assert time.monotonic() < deadline, "no checkpoint appeared"
+        time.sleep(0.02)
+
+
+def assert_same_tensors(a: Path, b: Path, name: str) -> None:
+    ours, theirs = (load_tensors(run / "checkpoints" / "last" / name) for run in (a, b))
+    assert ours.keys() == theirs.keys()
+    for key, tensor in ours.items():
+        assert tensor.equal(theirs[key]), key
+
+
+def test_ctrl_c_saves_and_leaves(phrasebook_data, tmp_path):
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "dragoman.cli", "train", "phrasebook", "--data", str(phrasebook_data)]
+    command += ["--run", str(run), "--workers", "2", *changes("train.max_steps=100000", "checkpoint.every_steps=3")]
+    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    wait_for(run / "checkpoints" / "last", process)
+    os.killpg(process.pid, signal.SIGINT)
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode == 130, messages
+    assert "stopped at step" in messages
+    assert "Traceback" not in messages
+    events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    assert events[-1]["kind"] == "stopped"
+    saved = int((run / "checkpoints" / "last").readlink().name.removeprefix("step-"))
+    assert saved == events[-1]["step"]
