@@ -112,9 +112,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str], target_language:
     return Scores(*metrics)
 
 
-def quick_bleu_chrf(
-    hypotheses: Sequence[str], references: Sequence[str], target_language: str = ""
-) -> QuickScores:
+def quick_bleu_chrf(hypotheses: Sequence[str], references: Sequence[str], target_language: str = "") -> QuickScores:
     """BLEU and chrF alone, without intervals: a third of a second for a thousand sentences."""
     _check_lengths(hypotheses, references)
     (_, bleu), (_, chrf) = _metrics(target_language)[:2]

@@ -1,0 +1,213 @@
+"""What a run writes down: one frozen type per kind of line, and the manifest. Facts only, no verdicts.
+
+The file contract of `docs/run-folder.md`, schema 1. Knows JSON; knows no paths, no torch and no recipe model.
+"""
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+SCHEMA = 1
+
+EventKind = Literal["started", "resumed", "checkpoint", "best", "stopped", "finished", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One optimizer update, all ranks together; a line of `steps.jsonl`, written by rank 0."""
+
+    attempt: int
+    time: float  # unix seconds at the end of the step
+    step: int
+    loss: float  # per target token, with dropout and label smoothing
+    nll: float  # per target token, with dropout, without smoothing
+    learning_rate: float
+    gradient_norm: float  # before clipping
+    source_tokens: int
+    target_tokens: int
+    num_sentences: int
+    step_seconds: float  # without validation and checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class TimingRecord:
+    """Where one rank's time went in one step; a line of `timing.rank-NNN.jsonl`. Parts sum to the wall."""
+
+    attempt: int
+    time: float
+    step: int
+    rank: int
+    host: str
+    data_seconds: float
+    forward_seconds: float
+    backward_seconds: float
+    exchange_seconds: float  # what the step waited for the exchange, not what overlapped with computing
+    optimizer_seconds: float
+    validation_seconds: float
+    checkpoint_seconds: float
+    other_seconds: float
+    wall_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class EvalRecord:
+    """One dev set at one step; a line of `evals.jsonl`. Losses here are without dropout and smoothing."""
+
+    attempt: int
+    time: float
+    step: int
+    dev_set: str
+    loss: float  # negative log-likelihood per target token
+    train_loss: float | None  # the same measure on fixed training pairs; on the first dev set only
+    bleu: float | None
+    chrf: float | None
+    bleu_signature: str | None
+    chrf_signature: str | None
+    num_sentences: int
+    num_decoded: int
+    target_tokens: int
+    loss_seconds: float
+    decode_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class EvalSentence:
+    """One sentence of an evaluation; a line of `evals/step-NNNNNNNN/DEVSET.jsonl`."""
+
+    index: int
+    source: str
+    reference: str
+    hypothesis: str | None  # None where it was not decoded
+    nll_sum: float
+    target_tokens: int
+
+
+def _no_detail() -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened once; a line of `events.jsonl`."""
+
+    attempt: int
+    time: float
+    kind: str  # an EventKind; a newer version may know more
+    step: int
+    detail: dict[str, Any] = field(default_factory=_no_detail)
+
+
+Record = StepRecord | TimingRecord | EvalRecord | Event
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One machine of the run."""
+
+    name: str
+    cpu: str = ""
+    num_cores: int = 0
+    memory_bytes: int = 0
+    gpus: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One start of the run: the command typed, and how many ranks it had."""
+
+    attempt: int
+    time: float
+    command: str
+    world_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class SideSize:
+    """How much text one side of the training set is: as given, after cleaning, and as pieces."""
+
+    language: str
+    raw_bytes: int = 0
+    raw_lines: int = 0
+    clean_bytes: int = 0
+    clean_lines: int = 0
+    bpe_bytes: int = 0
+    num_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DataSummary:
+    """The data folder a run learned from, as far as a reader of the run needs it when that folder is gone."""
+
+    path: str
+    fingerprint: str  # changes when any shard or the vocabulary does
+    languages: str  # en-de
+    num_pairs: int
+    source: SideSize
+    target: SideSize
+    corpora: dict[str, int] = field(default_factory=dict[str, int])  # name -> pairs kept
+    dev_sets: dict[str, int] = field(default_factory=dict[str, int])  # name -> pairs
+    test_sets: dict[str, int] = field(default_factory=dict[str, int])
+    vocab_size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What the run is: settings, machines, data, versions; `manifest.json`."""
+
+    name: str
+    created: float  # unix seconds
+    recipe: dict[str, Any]  # resolved: every setting, defaults included
+    recipe_hash: str
+    versions: dict[str, str]  # dragoman, python, torch, numpy, ...
+    world_size: int
+    device: str  # cpu, cuda
+    precision: str  # fp32, bf16
+    num_parameters: int
+    data: DataSummary
+    hosts: tuple[Host, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    git_commit: str | None = None
+    price_per_hour: float | None = None  # of all machines together
+    currency: str | None = None
+    schema: int = SCHEMA
+
+
+def to_line(record: Record | EvalSentence) -> str:
+    """One line of JSON with its newline. NaN and infinities stay, as the literals that Python reads back."""
+    # No field but Event.detail nests, so dataclasses.asdict's deep copy would be wasted time.
+    values = {name: getattr(record, name) for name in record.__slots__}
+    return json.dumps(values, ensure_ascii=False, default=str) + "\n"
+
+
+def from_line(record_type: type[T], line: bytes) -> T | None:
+    """The record of a line, passing over unknown keys; None where it is torn or of another shape."""
+    try:
+        return _adapter(record_type).validate_json(line)
+    except ValidationError:
+        return None
+
+
+def manifest_to_json(manifest: Manifest) -> str:
+    """Indented, the schema first: people open this file."""
+    values = dataclasses.asdict(manifest)
+    ordered = {"schema": values.pop("schema"), **values}
+    return json.dumps(ordered, ensure_ascii=False, indent=2, default=str) + "\n"
+
+
+def manifest_from_dict(values: dict[str, Any]) -> Manifest:
+    """Raises ValueError naming the first key that is missing or ill-typed; unknown keys are passed over."""
+    try:
+        return _adapter(Manifest).validate_python(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from None
+
+
+@cache
+def _adapter(record_type: type[T]) -> TypeAdapter[T]:
+    return cast("TypeAdapter[T]", TypeAdapter(record_type))
