@@ -9,7 +9,6 @@ from dragoman.units import format_count, format_seconds
 
 PLAIN_SECONDS = 15.0
 LIVE_SECONDS = 0.2
-SMOOTHING = 0.9
 
 
 class Console:
@@ -19,8 +18,8 @@ class Console:
         self._log = None if log_path is None else log_path.open("a", encoding="utf-8")
         self._max_steps = max_steps
         self._is_live = sys.stderr.isatty()
-        self._shown_at = time.monotonic()
-        self._step_seconds = 0.0
+        self._shown_at = self._started_at = time.monotonic()
+        self._num_steps = 0
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -31,12 +30,11 @@ class Console:
         self._log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
         self._log.flush()
 
-    def step(self, record: StepRecord, wall_seconds: float) -> None:
-        """Progress; `wall_seconds` includes validation and checkpoints, so that the remaining time is honest."""
+    def step(self, record: StepRecord) -> None:
+        """Progress, a few times a second or a few times a minute."""
         if self._log is None:
             return
-        share = SMOOTHING if self._step_seconds else 0.0
-        self._step_seconds = share * self._step_seconds + (1 - share) * wall_seconds
+        self._num_steps += 1
         pause = LIVE_SECONDS if self._is_live else PLAIN_SECONDS
         if time.monotonic() - self._shown_at < pause:
             return
@@ -59,7 +57,9 @@ class Console:
 
     def _progress(self, record: StepRecord) -> str:
         tokens_per_second = record.target_tokens / record.step_seconds
-        remaining = (self._max_steps - record.step) * self._step_seconds
+        # The mean over this attempt, validation and checkpoints included: what is left will have them too.
+        mean_seconds = (time.monotonic() - self._started_at) / self._num_steps
+        remaining = (self._max_steps - record.step) * mean_seconds
         return (
             f"step {record.step:,}/{self._max_steps:,}  loss {record.loss:.3f}  "
             f"{format_count(tokens_per_second)} target tokens/s  {record.step_seconds:.3g} s/step  "

@@ -11,7 +11,7 @@ class Meter:
     """Adds up phases until `take`, which gives the parts of the wall time since the last one."""
 
     def __init__(self) -> None:
-        self._parts = dict.fromkeys(PHASES, 0.0)
+        self._parts: dict[str, float] = dict.fromkeys(PHASES, 0.0)
         self._since = time.perf_counter()
 
     @contextmanager

@@ -56,8 +56,9 @@ class Recorder:
         """One step and where its time went; `seconds` as the meter gives them."""
         now = time.time()
         parts = {f"{name}_seconds": value for name, value in seconds.items()}
-        place = {"rank": self._world.rank, "host": self._world.host}
-        self._writer.write(TimingRecord(attempt=self._job.attempt, time=now, step=plan.step, **place, **parts))
+        self._writer.write(
+            TimingRecord(self._job.attempt, now, plan.step, self._world.rank, self._world.host, **parts)
+        )
         if not self._world.is_first:
             return
         record = StepRecord(
@@ -74,7 +75,7 @@ class Recorder:
             step_seconds=seconds["wall"] - seconds["validation"] - seconds["checkpoint"],
         )
         self._writer.write(record)
-        self._console.step(record, seconds["wall"])
+        self._console.step(record)
         if self._scalars is not None and plan.step % self._log_every == 0:
             self._scalars.write_step(record)
 

@@ -29,9 +29,10 @@ def to_ctranslate2(model: Transformer, vocab: Vocab, folder: Path, quantization:
     spec.decoder.projection.weight = _array(model.embedding.weight)
     for register in (spec.register_source_vocabulary, spec.register_target_vocabulary):
         register(vocab.pieces)
-    spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = "<s>", "</s>", "<unk>"
-    spec.config.decoder_start_token = "</s>"
-    spec.config.add_source_eos = True
+    settings: Any = spec.config
+    settings.bos_token, settings.eos_token, settings.unk_token = "<s>", "</s>", "<unk>"
+    settings.decoder_start_token = "</s>"
+    settings.add_source_eos = True
     spec.validate()
     spec.optimize(quantization=quantization)
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,9 +50,7 @@ def _set_side(spec: Any, model: Transformer, side: str) -> None:
         _set_attention(layer_spec.self_attention, layer.self_attention)
         if isinstance(layer, DecoderLayer):
             _set_attention(layer_spec.attention, layer.cross_attention)
-        _set_norm(layer_spec.ffn.layer_norm, layer.feed_forward.norm)
-        _set_linear(layer_spec.ffn.linear_0, layer.feed_forward.sublayer.up)
-        _set_linear(layer_spec.ffn.linear_1, layer.feed_forward.sublayer.down)
+        _set_feed_forward(layer_spec.ffn, layer.feed_forward)
 
 
 def _set_attention(spec: Any, residual: Any) -> None:
@@ -59,6 +58,12 @@ def _set_attention(spec: Any, residual: Any) -> None:
     _set_norm(spec.layer_norm, residual.norm)
     for part, linear in zip(spec.linear, residual.sublayer.children(), strict=True):
         _set_linear(part, linear)
+
+
+def _set_feed_forward(spec: Any, residual: Any) -> None:
+    _set_norm(spec.layer_norm, residual.norm)
+    _set_linear(spec.linear_0, residual.sublayer.up)
+    _set_linear(spec.linear_1, residual.sublayer.down)
 
 
 def _set_norm(spec: Any, norm: nn.LayerNorm) -> None:

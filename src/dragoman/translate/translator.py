@@ -14,7 +14,7 @@ from dragoman.model.transformer import Transformer
 from dragoman.model.weights import load_weights
 from dragoman.translate.model_folder import find_model
 
-BATCH_TOKENS = 1_536  # source tokens x beam: larger batches gain little on a CPU and wait for their longest sentence
+BATCH_TOKENS = 4_096  # source tokens x beam: larger batches gain little and wait for their longest sentence
 
 
 @dataclass(frozen=True)
