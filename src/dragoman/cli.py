@@ -36,6 +36,19 @@ class LazyGroup(TyperGroup):
         command.command(name=cmd_name, help=COMMANDS[cmd_name])(_function(cmd_name))
         return typer.main.get_command(command)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Typer would end both with exit code 1, which here means that a check said no."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            # `dragoman translate ... | head` closes our output early: that is the reader's right.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            raise typer.Exit(130) from None
+
 
 def _function(name: str) -> Callable[..., None]:
     """The command's function; while the group's own help is written, a stand-in that imports nothing."""
@@ -87,12 +100,6 @@ def run_guarded(function: Any, *arguments: Any) -> int:
         if error.hint:
             print(f"  hint: {error.hint}", file=sys.stderr)
         return error.exit_code
-    except BrokenPipeError:
-        # `dragoman translate ... | head` closes our output early: that is the reader's right.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
     return 0
 
 

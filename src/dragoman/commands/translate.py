@@ -14,8 +14,10 @@ CHUNK_LINES = 512
 
 
 def translate(
-    model: Annotated[str, typer.Argument(help="A run folder, or one of its checkpoints.")],
-    file: Annotated[Path | None, typer.Argument(help="Text, one sentence a line; standard input if left out.")] = None,
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A run folder, or one of its checkpoints.")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="Text, one sentence a line; standard input if left out.")
+    ] = None,
     beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept per sentence; 1 is greedy.")] = None,
     length_penalty: Annotated[
         float | None, typer.Option(min=0, help="Score = log-probability / length^this.")
@@ -47,6 +49,8 @@ def translate(
                 sys.stderr.write(f"\r{num_done:,} sentences")
         if file is not None and sys.stderr.isatty():
             sys.stderr.write("\n")
+        if translator.num_cut:
+            sys.stderr.write(f"warning: {translator.num_cut:,} lines are too long for the model; their ends were left out\n")
 
 
 def _open(file: Path | None) -> IO[bytes]:

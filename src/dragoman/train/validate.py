@@ -24,7 +24,6 @@ from dragoman.score import quick_bleu_chrf
 from dragoman.train.feed import Microbatch
 
 BATCH_TOKENS = 8_000
-MAX_DECODED_LENGTH = 200
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,8 @@ class Validator:
         self.vocab = vocab
         self.world = world
         self.target_language = data.manifest.target_language
-        longest = recipe.model.max_positions
-        self.max_length = min(MAX_DECODED_LENGTH, longest)
-        self.dev_sets = [_encode(dev_set, vocab, longest) for dev_set in data.dev_sets]
+        self.longest = recipe.model.max_positions
+        self.dev_sets = [_encode(dev_set, vocab, self.longest) for dev_set in data.dev_sets]
         sample = plan.fixed_sample(self.config.train_pairs) if self.config.train_pairs else None
         self.train_pairs = None if sample is None else _split(sample)
 
@@ -131,13 +129,13 @@ class Validator:
         """Translate the first sentences of a dev set, longest first, dealt over the ranks."""
         num_sentences = min(self.config.max_decoded, len(dev_set.sources))
         encoded = [self.vocab.encode_source(line) for line in dev_set.sources[:num_sentences]]
-        sources = [[*ids[: self.max_length - 1], EOS_ID] for ids, _ in encoded]
+        sources = [[*ids[: self.longest - 1], EOS_ID] for ids, _ in encoded]
         order = sorted(range(num_sentences), key=lambda i: -len(sources[i]))
         beam = self.config.beam
         batches = _cut(order, [len(source) * beam for source in sources])
         mine: list[tuple[int, str]] = []
         for indices in batches[self.world.rank :: self.world.size]:
-            longest = min(self.max_length, 2 * len(sources[indices[0]]) + 20)
+            longest = min(self.longest, 2 * len(sources[indices[0]]) + 20)
             options = SearchOptions(beam=beam, max_length=longest)
             found = search(model, [sources[i] for i in indices], EOS_ID, options)
             mine.extend(

@@ -36,6 +36,7 @@ class Translator:
         recipe = folder.recipe
         self.path = folder.path
         self.defaults = recipe.decode
+        self.num_cut = 0  # sentences so far that were longer than the model's positions reach
         self._learned_placeholders = recipe.vocab.placeholder_share > 0
         self._vocab = Vocab.load(folder.vocab_path)
         self._model = Transformer(recipe.model, self._vocab.size)
@@ -57,7 +58,9 @@ class Translator:
         penalty = self.defaults.length_penalty if length_penalty is None else length_penalty
         longest = min(max_length or self.defaults.max_length, self._model.config.max_positions)
         encoded = [self._vocab.encode_source(line, mask=self._learned_placeholders) for line in sentences]
-        sources = [[*ids[: longest - 1], EOS_ID] for ids, _ in encoded]
+        most = self._model.config.max_positions - 1
+        self.num_cut += sum(len(ids) > most for ids, _ in encoded)
+        sources = [[*ids[:most], EOS_ID] for ids, _ in encoded]
         results: list[list[Hypothesis]] = [[Hypothesis("", 0.0)] * num_best for _ in sentences]
         order = sorted((i for i in range(len(sources)) if len(sources[i]) > 1), key=lambda i: -len(sources[i]))
         options = SearchOptions(beam, penalty, longest, num_best)
