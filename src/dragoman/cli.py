@@ -4,6 +4,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -86,6 +87,8 @@ def options(
 
 def main() -> None:
     """Entry point of the `dragoman` script: user errors become two lines and exit code 2."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # as what we read and write, whatever the locale
     sys.exit(run_guarded(app))
 
 

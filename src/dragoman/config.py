@@ -1,6 +1,6 @@
-"""Recipes: every setting of a run, documented once here, read from TOML, refused when misspelled.
+"""Every setting of a run, documented once. The defaults are Transformer-base; a recipe file states only what differs.
 
-The defaults are Transformer-base; a recipe file states only what differs. Knows files and settings, never data or torch.
+Knows settings, never files, data or torch.
 """
 
 from typing import Annotated, Literal
@@ -11,9 +11,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
 
-FilterName = Literal[
-    "empty", "too_long", "length_ratio", "identical", "non_letters", "wrong_script", "wrong_language"
-]
+FilterName = Literal["empty", "too_long", "length_ratio", "identical", "non_letters", "wrong_script", "wrong_language"]
 DEFAULT_FILTERS: tuple[FilterName, ...] = (
     "empty",
     "too_long",
@@ -38,9 +36,7 @@ class DataConfig(Section):
     dev: list[str] = Field([], description="catalogue names of the dev sets")
     test: list[str] = Field([], description="catalogue names of the test sets")
     expected_pairs: Natural = Field(0, description="warn if cleaning leaves another number of pairs; 0: no check")
-    normalization: Literal["nfc", "nfkc", "none"] = Field(
-        "nfc", description="Unicode normalisation of both sides"
-    )
+    normalization: Literal["nfc", "nfkc", "none"] = Field("nfc", description="Unicode normalisation of both sides")
     filters: list[FilterName] = Field(list(DEFAULT_FILTERS), description="cleaning filters, in order")
     min_words: Natural = Field(1, description="fewest words a side (filter empty)")
     max_words: Positive = Field(200, description="most words a side (filter too_long)")
@@ -102,7 +98,9 @@ class OptimConfig(Section):
         [0.9, 0.98], description="decay of Adam's two averages"
     )
     epsilon: float = Field(1e-9, gt=0, description="Adam's epsilon")
-    weight_decay: Annotated[float, Field(ge=0)] = Field(0.0, description="decay of the matrices; norms and biases: none")
+    weight_decay: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="decay of the matrices; norms and biases: none"
+    )
     schedule: Literal["transformer", "cosine", "linear", "wsd"] = Field(
         "transformer",
         description="transformer: learning_rate x d_model^-0.5 x min(step^-0.5, step x warmup^-1.5); "
@@ -182,7 +180,8 @@ class Recipe(Section):
     def _lengths_agree(self) -> "Recipe":
         if self.batch.max_pieces + 1 > self.model.max_positions:
             raise ValueError(
-                f"batch.max_pieces {self.batch.max_pieces} plus EOS exceeds model.max_positions {self.model.max_positions}"
+                f"batch.max_pieces {self.batch.max_pieces} plus EOS exceeds "
+                f"model.max_positions {self.model.max_positions}"
             )
         per_piece = self.batch.target_tokens // self.batch.num_microbatches
         if self.batch.max_pieces + 1 > per_piece:

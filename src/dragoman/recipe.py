@@ -116,7 +116,8 @@ def _explain(error: ValidationError, origin: str) -> DragomanError:
     message = str(first["msg"]).removeprefix("Value error, ")
     given = "" if isinstance(first["input"], dict) else f", not {json.dumps(first['input'], default=str)}"
     return DragomanError(
-        f"{origin}: {key or 'the recipe'}: {message}{given}", "`dragoman train --help-recipe` lists every key and its type"
+        f"{origin}: {key or 'the recipe'}: {message}{given}",
+        "`dragoman train --help-recipe` lists every key and its type",
     )
 
 

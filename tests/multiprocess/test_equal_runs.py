@@ -9,13 +9,15 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import changes, run_dragoman
 
+from command_line import changes, run_dragoman
 from dragoman.model.weights import load_tensors
 
 
 def train(data: Path, run: Path, workers: int, *settings: str, **options) -> None:
-    run_dragoman("train", "phrasebook", "--data", data, "--run", run, "--workers", workers, *changes(*settings), **options)
+    run_dragoman(
+        "train", "phrasebook", "--data", data, "--run", run, "--workers", workers, *changes(*settings), **options
+    )
 
 
 def losses(run: Path) -> list[float]:

@@ -34,8 +34,8 @@ def demo(
     _heading("5 of 5  report")
     report(run)
     typer.echo(
-        f"\nDone in {format_seconds(time.monotonic() - start)}. These are synthetic sentences: the score tells that the "
-        "machinery works and is not comparable with any published one.\n"
+        f"\nDone in {format_seconds(time.monotonic() - start)}. These are synthetic sentences: the score tells that "
+        "the machinery works and is not comparable with any published one.\n"
         f"  Open the report:            {(run / 'report.html').resolve().as_uri()}\n"
         f"  Translate a sentence:       echo 'The child reads a letter.' | dragoman translate {run}\n"
         "  Train on your own text:     dragoman prepare --languages en-de --source a.en --target a.de --out data"

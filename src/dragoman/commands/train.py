@@ -3,11 +3,15 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.errors import DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.config import Recipe
+    from dragoman.translate.model_folder import ModelFolder
 
 
 def train(
@@ -51,7 +55,7 @@ def check_job(recipe_name: str, changes: list[str], data: Path, run: Path, worke
     init_weights = None
     if init is not None:
         model = _checked_init(init, shards.manifest.vocab.sha256)
-        recipe = recipe.model_copy(update={"model": model.recipe.model})
+        recipe = _shaped_like(recipe, model.recipe, f"recipe {recipe_name} with --init {init}")
         init_weights = model.weights_path
     if workers > recipe.batch.num_microbatches:
         raise DragomanError(
@@ -68,7 +72,7 @@ def check_job(recipe_name: str, changes: list[str], data: Path, run: Path, worke
     return Job(recipe, data, run, attempt, command, init_weights).to_json()
 
 
-def _checked_init(init: str, vocab_sha256: str):  # noqa: ANN202  (its type would import what --help must not)
+def _checked_init(init: str, vocab_sha256: str) -> "ModelFolder":
     from dragoman.data.manifest import file_sha256
     from dragoman.translate.model_folder import find_model
 
@@ -79,6 +83,14 @@ def _checked_init(init: str, vocab_sha256: str):  # noqa: ANN202  (its type woul
             f"prepare it again with --vocab {model.vocab_path}",
         )
     return model
+
+
+def _shaped_like(recipe: "Recipe", other: "Recipe", origin: str) -> "Recipe":
+    """The recipe with the other's model; dropout, which is no matter of shape, stays its own."""
+    from dragoman.recipe import parse_recipe
+
+    dropout = recipe.model.model_dump(include={"dropout", "ffn_dropout"})
+    return parse_recipe({**recipe.model_dump(), "model": {**other.model.model_dump(), **dropout}}, origin)
 
 
 def _show_settings() -> None:

@@ -19,9 +19,7 @@ def translate(
         Path | None, typer.Argument(metavar="FILE", help="Text, one sentence a line; standard input if left out.")
     ] = None,
     beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept per sentence; 1 is greedy.")] = None,
-    length_penalty: Annotated[
-        float | None, typer.Option(min=0, help="Score = log-probability / length^this.")
-    ] = None,
+    length_penalty: Annotated[float | None, typer.Option(min=0, help="Score = log-probability / length^this.")] = None,
     max_length: Annotated[int | None, typer.Option(min=1, help="Longest translation, in pieces.")] = None,
     n_best: Annotated[
         int, typer.Option(min=1, help="More than 1: as many lines per sentence, each `number|||text|||score`.")
@@ -50,7 +48,9 @@ def translate(
         if file is not None and sys.stderr.isatty():
             sys.stderr.write("\n")
         if translator.num_cut:
-            sys.stderr.write(f"warning: {translator.num_cut:,} lines are too long for the model; their ends were left out\n")
+            sys.stderr.write(
+                f"warning: {translator.num_cut:,} lines are too long for the model; their ends were left out\n"
+            )
 
 
 def _open(file: Path | None) -> IO[bytes]:

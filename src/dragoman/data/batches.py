@@ -8,13 +8,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dragoman.config import BatchConfig
-from dragoman.data.shards import Shard
+from dragoman.data.shards import Ids, Shard
 from dragoman.data.vocab import EOS_ID, PAD_ID
 from dragoman.errors import DragomanError
+
+Ints = NDArray[np.int64]
 
 # Steps are filled to this share of the budget on average, so that the unevenness of sentences rarely overflows it.
 FILL_SHARE = 0.985
@@ -24,14 +28,14 @@ FILL_SHARE = 0.985
 class Batch:
     """Sentence pairs laid end to end on both sides, shortest first. Every sequence ends in EOS."""
 
-    source_ids: np.ndarray  # (S,) int64
-    source_lengths: np.ndarray  # (B,) int64
-    target_ids: np.ndarray  # (T,) int64: the labels
-    target_lengths: np.ndarray  # (B,) int64
+    source_ids: Ints  # (S,) int64
+    source_lengths: Ints  # (B,) int64
+    target_ids: Ints  # (T,) int64: the labels
+    target_lengths: Ints  # (B,) int64
     num_fillers: int = 0  # dummy sequences at the end, which only keep the shape fixed
 
     @property
-    def input_ids(self) -> np.ndarray:
+    def input_ids(self) -> Ints:
         """What the decoder reads: the labels moved right by one; EOS starts every sequence."""
         inputs = np.empty_like(self.target_ids)
         inputs[1:] = self.target_ids[:-1]
@@ -52,7 +56,7 @@ class Batch:
         return int(self.source_lengths[: self.num_sentences].sum())
 
 
-def batch_of(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> Batch:
+def batch_of(sources: Sequence[NDArray[Any]], targets: Sequence[NDArray[Any]]) -> Batch:
     """A batch from loose sequences, which already end in EOS."""
     return Batch(
         np.concatenate(sources).astype(np.int64),
@@ -79,7 +83,7 @@ def fill(batch: Batch, source_slots: int, target_slots: int, max_length: int) ->
     )
 
 
-def _even_parts(total: int, num_parts: int) -> np.ndarray:
+def _even_parts(total: int, num_parts: int) -> Ints:
     return np.diff(np.arange(num_parts + 1) * total // num_parts)
 
 
@@ -90,7 +94,7 @@ class StepPlan:
     step: int
     epoch: int
     block: int
-    microbatches: list[np.ndarray]  # indices into the block
+    microbatches: list[Ints]  # indices into the block
     num_sentences: int
     source_tokens: int
     target_tokens: int
@@ -100,8 +104,8 @@ class StepPlan:
 class _Block:
     """One block in the order of one epoch."""
 
-    order: np.ndarray  # sentences that fit, shuffled
-    ends: np.ndarray  # where each step ends in that order
+    order: Ints  # sentences that fit, shuffled
+    ends: Ints  # where each step ends in that order
 
 
 class BatchPlan:
@@ -122,14 +126,14 @@ class BatchPlan:
         self.target_tokens = sum(target for _, target in tokens)
         self.source_tokens = sum(source for source, _ in tokens)
         step_tokens = config.target_tokens * FILL_SHARE
-        self.block_steps = [
-            min(max(1, math.ceil(target / step_tokens)), max(1, len(indices)))
+        self.block_steps: list[int] = [
+            min(math.ceil(target / step_tokens), len(indices))
             for (_, target), indices in zip(tokens, usable, strict=True)
         ]
         self.steps_per_epoch = sum(self.block_steps)
         self._block = lru_cache(maxsize=2)(self._make_block)
 
-    def _usable(self, shard: Shard) -> np.ndarray:
+    def _usable(self, shard: Shard) -> Ints:
         return np.flatnonzero((shard.lengths <= self.config.max_pieces + 1).all(axis=1))
 
     def _make_block(self, epoch: int, block: int) -> _Block:
@@ -139,14 +143,18 @@ class BatchPlan:
         cumulative = np.cumsum(shard.lengths[order, 1], dtype=np.int64)
         num_steps = self.block_steps[block]
         shares = cumulative[-1] * np.arange(1, num_steps + 1) // num_steps
-        return _Block(order, np.searchsorted(cumulative, shares, side="left") + 1)
+        ends = np.asarray(np.searchsorted(cumulative, shares, side="left") + 1, dtype=np.int64)
+        # A sentence as long as a step's share could leave its neighbour none: every step gets at least one.
+        places = np.arange(num_steps)
+        ends = np.maximum.accumulate(ends - places) + places
+        return _Block(order, np.minimum(ends, len(order) - num_steps + 1 + places))
 
     def locate(self, step: int) -> tuple[int, int, int]:
         """(epoch, block, step within the block) of a step; steps count from 1."""
         epoch, rest = divmod(step - 1, self.steps_per_epoch)
-        for block in _permutation(len(self.shards), self.seed, epoch):
+        for block in map(int, _permutation(len(self.shards), self.seed, epoch)):
             if rest < self.block_steps[block]:
-                return epoch, int(block), rest
+                return epoch, block, rest
             rest -= self.block_steps[block]
         raise AssertionError("blocks do not cover the epoch")
 
@@ -182,7 +190,7 @@ class BatchPlan:
         chosen = usable[_permutation(len(usable), self.seed, 0, 0, 1)[:num_pairs]]
         return self._gather(0, chosen) if len(chosen) else None
 
-    def _gather(self, block: int, indices: np.ndarray) -> Batch:
+    def _gather(self, block: int, indices: Ints) -> Batch:
         shard = self.shards[block]
         lengths = shard.lengths[indices].astype(np.int64)
         return Batch(
@@ -193,17 +201,17 @@ class BatchPlan:
         )
 
 
-def _take(ids: np.ndarray, offsets: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+def _take(ids: Ids, offsets: Ints, lengths: Ints) -> Ints:
     starts = np.cumsum(lengths) - lengths
     return ids[np.repeat(offsets - starts, lengths) + np.arange(lengths.sum())].astype(np.int64)
 
 
-def _token_sums(shard: Shard, indices: np.ndarray) -> tuple[int, int]:
+def _token_sums(shard: Shard, indices: Ints) -> tuple[int, int]:
     source, target = shard.lengths[indices].sum(axis=0, dtype=np.int64)
     return int(source), int(target)
 
 
-def _permutation(size: int, *key: int) -> np.ndarray:
+def _permutation(size: int, *key: int) -> Ints:
     """A shuffle from the raw stream of a bit generator, the part of numpy that never changes between versions."""
     bits = np.random.PCG64([k % 2**32 for k in key])
     return np.argsort(bits.random_raw(size), kind="stable")

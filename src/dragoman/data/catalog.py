@@ -12,7 +12,7 @@ import sys
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dragoman import __version__
 from dragoman.data.corpus import Corpus
@@ -186,7 +186,7 @@ def _phrasebook(split: str, weight: float, folder: Path) -> Corpus:
 def _from_sacrebleu(name: str, languages: str) -> Corpus:
     import sacrebleu.dataset
 
-    datasets: dict[str, Any] = sacrebleu.dataset.DATASETS
+    datasets = cast("dict[str, Any]", vars(sacrebleu.dataset)["DATASETS"])  # it has no types
     theirs = EVAL_SETS.get(name, name.removeprefix(_SACREBLEU))
     if theirs not in datasets or languages not in datasets[theirs].langpairs:
         raise DragomanError(

@@ -21,6 +21,7 @@ from dragoman.data.shuffle import Pairs
 from dragoman.data.vocab import Vocab, learn_vocab
 
 RATE_SAMPLE_PAIRS = 5_000
+MAX_SAMPLE_BYTES = 160_000_000  # SentencePiece's trainer takes about four times as much memory
 
 
 @dataclass(frozen=True)
@@ -103,10 +104,12 @@ def learn_from_sample(task: LearnTask) -> Learned:
 
     def sample() -> Iterator[str]:
         nonlocal num_lines
+        num_bytes = 0
         for buckets in task.ranges:
             pairs, _ = read_training_pairs(task.text, buckets)
             for source, target in zip(pairs.sources, pairs.targets, strict=True):
-                if num_lines + 2 > task.config.sample_lines:
+                num_bytes += len(source.encode()) + len(target.encode())
+                if num_lines + 2 > task.config.sample_lines or num_bytes > MAX_SAMPLE_BYTES:
                     return
                 num_lines += 2
                 yield source

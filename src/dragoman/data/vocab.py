@@ -81,13 +81,12 @@ class Vocab:
     def words_are_independent(self) -> bool:
         """Whether encoding word by word equals encoding whole lines: no piece and no rule crosses a space."""
         proto = _parse(self.path.read_bytes(), self.path)
-        rules, trainer = proto.normalizer_spec, proto.trainer_spec
+        rules = proto.normalizer_spec
         return (
             not rules.precompiled_charsmap
             and rules.add_dummy_prefix
             and rules.escape_whitespaces
-            and trainer.byte_fallback
-            and not trainer.treat_whitespace_as_suffix
+            and proto.trainer_spec.byte_fallback
             and not any(SPACE in piece[1:] for piece in self.pieces)
         )
 

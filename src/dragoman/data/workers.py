@@ -67,8 +67,8 @@ def start_workers(num_workers: int) -> Generator[Workers]:
 
 
 def _end_with_parent() -> None:
-    """A pool's worker outlives a parent killed by SIGKILL, unless it watches; Ctrl-C is the parent's to handle."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """A pool's worker outlives a parent killed by SIGKILL, unless it watches; Ctrl-C ends it without a word."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
     assert parent is not None
 

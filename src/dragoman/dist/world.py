@@ -4,10 +4,14 @@ import datetime
 import json
 import os
 import socket
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.distributed as dist
+
+from dragoman.errors import DragomanError
 
 JOIN_TIMEOUT = datetime.timedelta(minutes=10)
 
@@ -40,9 +44,16 @@ class World:
         votes = torch.tensor([1.0 if flag else 0.0], device=self.device)
         return bool(self.sum(votes).item() > 0)
 
-    def barrier(self) -> None:
-        if self.size > 1:
-            dist.barrier()
+    @contextmanager
+    def together(self) -> Generator[None]:
+        """All ranks leave the block at once; if one fails there, it says why and the others end quietly with it."""
+        try:
+            yield
+        except DragomanError:
+            self.any(True)
+            raise
+        if self.any(False):
+            raise SystemExit(DragomanError.exit_code)
 
     def gather(self, value: Any) -> list[Any]:
         """Every rank's value (plain JSON), in the order of ranks, on every rank."""
@@ -72,8 +83,8 @@ class World:
 
 def open_world() -> World:
     """Join the ranks that torchrun's environment variables describe; alone where there are none."""
-    rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-    local_rank = int(os.environ.get("LOCAL_RANK", 0))
+    rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     device = pick_device(local_rank)
     if size > 1:
         backend = "gloo" if device.type == "cpu" else "nccl"

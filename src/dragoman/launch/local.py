@@ -1,6 +1,7 @@
 """Workers on this machine: one in this very process, several through torchrun's agent."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -27,6 +28,15 @@ def threads_per_worker(num_workers: int) -> int:
 def _run_alone(command: Sequence[str]) -> int:
     """One worker is a plain child: the command line stays light and both cases end alike."""
     process = subprocess.Popen([sys.executable, *command])
+    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    try:
+        code = _wait(process)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return code if code >= 0 else 128 - code
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
     while True:
         try:
             return process.wait()

@@ -49,9 +49,7 @@ def _attend_padded(q_THE: torch.Tensor, k_SHE: torch.Tensor, v_SHE: torch.Tensor
         q_BHLE = query_grid.pad(q_THE).transpose(1, 2)
         k_BHLE = key_grid.pad(k_SHE).transpose(1, 2)
         v_BHLE = key_grid.pad(v_SHE).transpose(1, 2)
-        o_BHLE = F.scaled_dot_product_attention(
-            q_BHLE, k_BHLE, v_BHLE, attn_mask=mask, is_causal=pairing.causal
-        )
+        o_BHLE = F.scaled_dot_product_attention(q_BHLE, k_BHLE, v_BHLE, attn_mask=mask, is_causal=pairing.causal)
         outputs.append(query_grid.unpad(o_BHLE.transpose(1, 2)))
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
@@ -61,7 +59,7 @@ def _attend_packed(q_THE: torch.Tensor, k_SHE: torch.Tensor, v_SHE: torch.Tensor
 
     queries, keys = pairing.queries, pairing.keys
     window = (-1, 0) if pairing.causal else (-1, -1)
-    return varlen_attn(
+    out_THE = varlen_attn(
         q_THE,
         k_SHE,
         v_SHE,
@@ -71,3 +69,5 @@ def _attend_packed(q_THE: torch.Tensor, k_SHE: torch.Tensor, v_SHE: torch.Tensor
         keys.max_length,
         window_size=window,
     )
+    assert isinstance(out_THE, torch.Tensor)  # a pair only where the log-sum-exp is asked for
+    return out_THE

@@ -3,6 +3,8 @@
 Seeded by torch's default generator, like torch's own.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 
@@ -12,16 +14,16 @@ RESOLUTION = 2**16
 
 class _CpuDropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: torch.autograd.function.FunctionCtx, x: torch.Tensor, rate: float) -> torch.Tensor:
+    def forward(ctx: Any, x: torch.Tensor, rate: float) -> torch.Tensor:
         keep = random_mask(x.shape, rate)
         ctx.save_for_backward(keep)
-        ctx.scale = 1 / (1 - rate)  # type: ignore[attr-defined]
-        return x.mul(keep).mul_(ctx.scale)  # type: ignore[attr-defined]
+        ctx.scale = 1 / (1 - rate)
+        return x.mul(keep).mul_(ctx.scale)
 
     @staticmethod
-    def backward(ctx, grad: torch.Tensor) -> tuple[torch.Tensor, None]:  # noqa: ANN001
+    def backward(ctx: Any, *grad_outputs: torch.Tensor) -> tuple[torch.Tensor, None]:
         (keep,) = ctx.saved_tensors
-        return grad.mul(keep).mul_(ctx.scale), None
+        return grad_outputs[0].mul(keep).mul_(ctx.scale), None
 
 
 def random_mask(shape: torch.Size, rate: float) -> torch.Tensor:

@@ -90,7 +90,9 @@ class IncrementalDecoder:
         residual, attention = layer.cross_attention, layer.cross_attention.sublayer
         q_ND = attention.q(residual.enter(x_ND))  # type: ignore[operator]
         # The rows of a sentence are queries of one attention, so that its source is read once for all of them.
-        q_BHKE = q_ND.view(self.num_sentences, -1, attention.num_heads, q_ND.shape[-1] // attention.num_heads).transpose(1, 2)  # type: ignore[operator]
+        q_BHKE = q_ND.view(
+            self.num_sentences, -1, attention.num_heads, q_ND.shape[-1] // attention.num_heads
+        ).transpose(1, 2)  # type: ignore[operator]
         o_BHKE = F.scaled_dot_product_attention(
             q_BHKE, cache.source_k_BHSE, cache.source_v_BHSE, attn_mask=self.source_mask
         )

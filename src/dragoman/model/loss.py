@@ -4,7 +4,7 @@ Shape letters: T tokens, C tokens of a chunk, D width, V vocabulary. The gradien
 in the forward pass, while the chunk's probabilities are still in cache, so nothing of size T x V is kept.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -31,7 +31,14 @@ def _normalizer(
 
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, h_TD, w_VD, labels_T, weights_T, smoothing):  # noqa: ANN001, ANN205
+    def forward(
+        ctx: Any,
+        h_TD: torch.Tensor,
+        w_VD: torch.Tensor,
+        labels_T: torch.Tensor,
+        weights_T: torch.Tensor,
+        smoothing: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         chunk = max(1, CHUNK_ELEMENTS // w_VD.shape[0])
         needs_grad = ctx.needs_input_grad[0]
         mean_w_D = w_VD.mean(0)
@@ -64,8 +71,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return loss, nll
 
     @staticmethod
-    def backward(ctx, grad_loss, _grad_nll):  # noqa: ANN001, ANN205
+    def backward(ctx: Any, *grad_outputs: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         grad_h_TD, grad_w_VD = ctx.saved_tensors
+        grad_loss = grad_outputs[0]
         return grad_h_TD.mul_(grad_loss), grad_w_VD.mul_(grad_loss), None, None, None
 
 

@@ -5,6 +5,7 @@ A checkpoint is a folder: weights, optimizer, state, recipe and vocabulary, ever
 
 import hashlib
 import json
+import math
 import os
 import shutil
 from dataclasses import asdict, dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import tomli_w
 import torch
+from safetensors import SafetensorError
 
 from dragoman.config import Recipe
 from dragoman.errors import DragomanError
@@ -45,7 +47,8 @@ class Progress:
     def note_evaluation(self, record: EvalRecord) -> list[Pointer]:
         """Take in the first dev set's result; which pointers now lead to this step."""
         gains: list[Pointer] = []
-        if self.best_loss is None or record.loss < self.best_loss:
+        # A first loss that is no number must not become the best: nothing is smaller than it.
+        if record.loss < (math.inf if self.best_loss is None else self.best_loss):
             self.best_loss, self.best_loss_step = record.loss, record.step
             gains.append("best-loss")
         if record.bleu is not None and (self.best_bleu is None or record.bleu > self.best_bleu):
@@ -82,7 +85,7 @@ def save_average(folder: RunFolder, num_last: int, recipe: Recipe, vocab_path: P
 def restore_checkpoint(
     folder: RunFolder, model: torch.nn.Module, optimizer: torch.optim.Optimizer
 ) -> tuple[Progress, list[str]]:
-    """Go on from the newest checkpoint that is whole; a fresh start where there is none. Notes say what was passed over."""
+    """Go on from the newest checkpoint that is whole, or start afresh; notes say what was passed over."""
     notes: list[str] = []
     for step in reversed(folder.step_checkpoints()):
         path = folder.step_checkpoint(step)
@@ -101,13 +104,15 @@ def restore_checkpoint(
 def find_damage(path: Path) -> str | None:
     """What is wrong with a checkpoint folder, by the checksums in its state; None if it is whole."""
     try:
-        files = json.loads((path / STATE).read_text(encoding="utf-8"))["files"]
-        for name, entry in files.items():
+        state = json.loads((path / STATE).read_text(encoding="utf-8"))
+        if state.pop("sha256") != _digest(state):
+            return f"{STATE} has other values than were written"
+        for name, entry in state["files"].items():
             if not (path / name).is_file():
                 return f"{name} is missing"
             if _sha256(path / name) != entry["sha256"]:
                 return f"{name} has other bytes than were written"
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return f"{STATE} cannot be read: {error}"
     return None
 
@@ -137,23 +142,28 @@ def _write_folder(
         values = recipe.model_dump(exclude_none=True)
         (fresh / RECIPE).write_text(tomli_w.dumps(values), encoding="utf-8")
         shutil.copyfile(vocab, fresh / VOCAB)
-        files = {
-            path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in sorted(fresh.iterdir())
-        }
-        (fresh / STATE).write_text(json.dumps({**state, "files": files}, indent=2) + "\n", encoding="utf-8")
+        files = {path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in sorted(fresh.iterdir())}
+        state = {**state, "files": files}
+        text = json.dumps({**state, "sha256": _digest(state)}, indent=2)
+        (fresh / STATE).write_text(text + "\n", encoding="utf-8")
         sizes = {path.name: path.stat().st_size for path in sorted(fresh.iterdir())}
         for path in (*fresh.iterdir(), fresh):
             _sync(path)
         shutil.rmtree(final, ignore_errors=True)
         fresh.rename(final)
         _sync(final.parent)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         shutil.rmtree(fresh, ignore_errors=True)
         raise DragomanError(
-            f"cannot write the checkpoint {final}: {error.strerror or error}",
+            f"cannot write the checkpoint {final}: {getattr(error, 'strerror', None) or error}",
             "make room on that disk and give the same command again",
         ) from None
     return sizes
+
+
+def _digest(state: dict[str, object]) -> str:
+    """Checksum of the state's values; those of the other files are among them."""
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
 def _sync(path: Path) -> None:

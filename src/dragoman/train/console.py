@@ -2,6 +2,7 @@
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from dragoman.run.records import EvalRecord, StepRecord
@@ -15,7 +16,7 @@ class Console:
     """Rank 0's voice; other ranks have a silent one."""
 
     def __init__(self, log_path: Path | None, max_steps: int) -> None:
-        self._log = None if log_path is None else log_path.open("a", encoding="utf-8")
+        self._log_path = log_path
         self._max_steps = max_steps
         self._is_live = sys.stderr.isatty()
         self._shown_at = self._started_at = time.monotonic()
@@ -23,16 +24,17 @@ class Console:
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        if self._log is None:
+        if self._log_path is None:
             return
         sys.stderr.write(f"\r\x1b[K{text}\n" if self._is_live else f"{text}\n")
         sys.stderr.flush()
-        self._log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
-        self._log.flush()
+        # A disk that is full must not end the training; the checkpoint will say so.
+        with suppress(OSError), self._log_path.open("a", encoding="utf-8") as log:
+            log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
 
     def step(self, record: StepRecord) -> None:
         """Progress, a few times a second or a few times a minute."""
-        if self._log is None:
+        if self._log_path is None:
             return
         self._num_steps += 1
         pause = LIVE_SECONDS if self._is_live else PLAIN_SECONDS
@@ -50,10 +52,6 @@ class Console:
         scores = "" if record.bleu is None else f"  BLEU {record.bleu:.1f}  chrF {record.chrf:.1f}"
         train = "" if record.train_loss is None else f"  train loss {record.train_loss:.3f}"
         self.say(f"step {record.step:,}  {record.dev_set}  loss {record.loss:.3f}{train}{scores}")
-
-    def close(self) -> None:
-        if self._log is not None:
-            self._log.close()
 
     def _progress(self, record: StepRecord) -> str:
         tokens_per_second = record.target_tokens / record.step_seconds

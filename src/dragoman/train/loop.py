@@ -47,9 +47,12 @@ def train(job: Job, world: World) -> str:
     validator = Validator(data, plan, vocab, recipe, world)
     stopper = Stopper(recipe.train, progress)
     recorder = Recorder(job, world, progress.step + 1)
-    recorder.start(describe_run(job, world, data, precision, gradient.buffer.numel()), plan, progress, notes)
+    with world.together():
+        recorder.start(describe_run(job, world, data, precision, gradient.buffer.numel()), plan, progress, notes)
 
-    reason = stopper.reason()
+    num_averaged = recipe.checkpoint.average_last
+    votes = torch.tensor(stopper.votes(), device=world.device)
+    reason = stopper.reason(*world.sum(votes).tolist())
     inputs = feed(plan, world, range(progress.step + 1, recipe.train.max_steps + 1))
     meter = Meter()
     while reason is None:
@@ -95,17 +98,17 @@ def train(job: Job, world: World) -> str:
                 recorder.evaluation(step, evaluations, gains)
                 reason = reason or stopper.reason()
         if is_evaluation or reason is not None or step % recipe.checkpoint.every_steps == 0:
-            with meter.phase("checkpoint"):
+            with meter.phase("checkpoint"), world.together():
                 if world.is_first:
                     files = save_checkpoint(folder, progress, model, optimizer, recipe, data.vocab_path)
                     recorder.checkpoint(step, files)
-                    keep_checkpoints(folder, recipe.checkpoint.keep_last, progress)
-                world.barrier()
+                    keep_checkpoints(folder, max(recipe.checkpoint.keep_last, num_averaged), progress)
         recorder.step(step_input.plan, loss / num_tokens, nll / num_tokens, rate, norm, meter.take())
 
     inputs.close()
-    if world.is_first and reason != "interrupted" and recipe.checkpoint.average_last:
-        save_average(folder, recipe.checkpoint.average_last, recipe, data.vocab_path)
+    with world.together():
+        if world.is_first and reason != "interrupted" and num_averaged:
+            save_average(folder, num_averaged, recipe, data.vocab_path)
     recorder.end(progress, reason)
     return reason
 

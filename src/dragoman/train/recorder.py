@@ -52,13 +52,13 @@ class Recorder:
             self._writer.write_event("warning", step, text=text)
             self._console.say(f"warning: {text}")
 
-    def step(self, plan: StepPlan, loss: float, nll: float, rate: float, norm: float, seconds: dict[str, float]) -> None:
+    def step(
+        self, plan: StepPlan, loss: float, nll: float, rate: float, norm: float, seconds: dict[str, float]
+    ) -> None:
         """One step and where its time went; `seconds` as the meter gives them."""
         now = time.time()
         parts = {f"{name}_seconds": value for name, value in seconds.items()}
-        self._writer.write(
-            TimingRecord(self._job.attempt, now, plan.step, self._world.rank, self._world.host, **parts)
-        )
+        self._writer.write(TimingRecord(self._job.attempt, now, plan.step, self._world.rank, self._world.host, **parts))
         if not self._world.is_first:
             return
         record = StepRecord(
@@ -110,7 +110,6 @@ class Recorder:
             if last.exists():
                 size = sum(path.stat().st_size for path in last.iterdir())
                 self._console.say(f"checkpoint {last.resolve().name}: {format_bytes_both(size)}")
-            self._console.close()
         if self._scalars is not None:
             self._scalars.close()
         self._writer.close()

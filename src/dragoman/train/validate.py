@@ -139,7 +139,8 @@ class Validator:
             options = SearchOptions(beam=beam, max_length=longest)
             found = search(model, [sources[i] for i in indices], EOS_ID, options)
             mine.extend(
-                (i, self.vocab.decode_target(best[0].ids, encoded[i][1])) for i, best in zip(indices, found, strict=True)
+                (i, self.vocab.decode_target(best[0].ids, encoded[i][1]))
+                for i, best in zip(indices, found, strict=True)
             )
         return [text for _, text in sorted(_merged(self.world.gather(mine)))]
 

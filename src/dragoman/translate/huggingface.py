@@ -85,5 +85,7 @@ def _layer_weights(layer: Any, prefix: str, own: dict[str, torch.Tensor]) -> Ite
             for key in ("weight", "bias"):
                 value = getattr(linear, key)
                 shapes = [own[f"{prefix}.{name}.{key}"] for name in names]
-                values = value.detach().chunk(len(names)) if value is not None else [torch.zeros_like(s) for s in shapes]
+                values = (
+                    value.detach().chunk(len(names)) if value is not None else [torch.zeros_like(s) for s in shapes]
+                )
                 yield from ((f"{prefix}.{name}.{key}", each) for name, each in zip(names, values, strict=True))

@@ -9,6 +9,7 @@ import torch
 from dragoman.allocator import keep_freed_memory
 from dragoman.data.placeholders import Restorations
 from dragoman.data.vocab import EOS_ID, Vocab
+from dragoman.errors import DragomanError
 from dragoman.model.search import Found, SearchOptions, search
 from dragoman.model.transformer import Transformer
 from dragoman.model.weights import load_weights
@@ -41,7 +42,7 @@ class Translator:
         self._vocab = Vocab.load(folder.vocab_path)
         self._model = Transformer(recipe.model, self._vocab.size)
         load_weights(self._model, folder.weights_path)
-        self._model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+        self._model.to(_checked(device)).eval()
 
     def translate(
         self,
@@ -74,6 +75,17 @@ class Translator:
 
     def _to_text(self, found: Found, restorations: Restorations) -> Hypothesis:
         return Hypothesis(self._vocab.decode_target(found.ids, restorations), found.score)
+
+
+def _checked(device: str | None) -> str:
+    """The device asked for, which must be there; else the GPU where there is one."""
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError):
+        raise DragomanError(f"there is no device {device!r} here", "use cpu, or cuda where there is a GPU") from None
+    return device
 
 
 def _batches(order: Sequence[int], sources: Sequence[Sequence[int]], max_tokens: int) -> list[list[int]]:

@@ -85,6 +85,8 @@ def test_order_differs_by_epoch_and_by_seed():
     ]
     assert orders[0] != orders[1]
     assert orders[0] != orders[2]
+    one_block = BatchPlan(shards[:1], SMALL, seed=1)
+    assert sentences_of(one_block, epoch(one_block, 0)) != sentences_of(one_block, epoch(one_block, 1))
     blocks = {tuple(dict.fromkeys(plan.locate(step)[1] for step in epoch(plan, number))) for number in range(8)}
     assert len(blocks) > 1
 
@@ -104,9 +106,15 @@ def test_a_step_needs_no_state():
 
 
 def test_the_order_of_sentences_is_frozen():
-    """Another order would change every run that is resumed with a newer version."""
-    plan = BatchPlan([shard_of(random_lengths(60))], SMALL, seed=5)
-    assert [part.tolist() for part in plan.step(1).microbatches] == [[30, 16, 42, 24, 2], [19, 37, 28, 17], [11, 46, 27, 52], [32, 48, 44, 18]]  # fmt: skip
+    """Another order would change every run that is resumed with a newer version of us or of numpy."""
+    lengths = np.stack([2 + np.arange(60) * 7 % 39, 2 + np.arange(60) * 11 % 38], axis=1)
+    plan = BatchPlan([shard_of(lengths)], SMALL, seed=5)
+    assert [part.tolist() for part in plan.step(2).microbatches] == [
+        [52, 40, 54],
+        [21, 33, 16],
+        [35, 12, 37, 17],
+        [43, 5, 6, 3],
+    ]
 
 
 def test_steps_keep_to_the_budget():
@@ -141,8 +149,7 @@ def test_microbatches_of_a_step_are_nearly_equal():
         tokens = [plan.batch(step_plan, number).num_target_tokens for number in range(8)]
         counts = [len(part) for part in step_plan.microbatches]
         assert max(counts) - min(counts) <= 1
-        assert max(tokens) - min(tokens) <= 57
-        assert max(tokens) < 1.05 * np.mean(tokens)
+        assert max(tokens) - min(tokens) < 0.03 * np.mean(tokens)
 
 
 def test_fixed_shapes_are_at_least_97_percent_real():
@@ -169,7 +176,7 @@ def test_fillers_stand_after_the_real_sentences_and_are_short():
     assert (filled.num_source_tokens, filled.num_target_tokens) == (6, 9)
     assert filled.source_lengths.sum() == 30
     assert filled.target_lengths.sum() == 40
-    assert 1 <= filled.source_lengths[3:].min()
+    assert filled.source_lengths[3:].min() >= 1
     assert max(filled.source_lengths.max(), filled.target_lengths.max()) <= 8
     assert set(filled.target_ids[9:].tolist()) == {PAD_ID}
 

@@ -117,6 +117,7 @@ def test_a_server_that_cannot_resume(tmp_path: Path):
     with serve(answer(cut_after=300_000), answer(ranges=False)) as server:
         fetch(server, tmp_path / "a")
     assert (tmp_path / "a").read_bytes() == BODY
+    assert len(server.ranges) == 2
 
 
 def test_wrong_bytes_are_fetched_once_more_then_refused(tmp_path: Path):

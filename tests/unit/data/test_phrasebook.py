@@ -274,9 +274,7 @@ def test_sizes_and_shape(splits: Splits) -> None:
 
 
 def test_distinct_without_names_and_numbers(splits: Splits) -> None:
-    assert skeleton("On the 3rd of May Anna paid 12 euros.") == skeleton(
-        "On the 21st of June Eva paid 9 euros."
-    )
+    assert skeleton("On the 3rd of May Anna paid 12 euros.") == skeleton("On the 21st of June Eva paid 9 euros.")
     assert skeleton("Er kam um halb vier nach Berlin.") == skeleton("Er kam um zwei Uhr nach Dublin.")
     assert skeleton("He came late.") != skeleton("He came soon.")
     train = [skeleton(found.sentence.source) for found in splits[0]]

@@ -70,8 +70,10 @@ def test_result_does_not_depend_on_chunks_parts_or_workers(tmp_path: Path, monke
     assert run_prepare(tmp_path / "seed", text, data=DataConfig(seed=2)).manifest.fingerprint != one.fingerprint
 
 
-@pytest.mark.usefixtures("small_pieces")
-def test_duplicates_are_dropped_over_chunks_and_corpora(tmp_path: Path):
+@pytest.mark.parametrize("pieces", ["small", "large"])
+def test_duplicates_are_dropped_over_chunks_and_corpora(tmp_path: Path, request: pytest.FixtureRequest, pieces: str):
+    if pieces == "small":
+        request.getfixturevalue("small_pieces")
     first = write_corpus(tmp_path / "a", ALL_PAIRS[:400] + ALL_PAIRS[:50], "first")
     second = write_corpus(tmp_path / "b", ALL_PAIRS[300:], "second")
     manifest = run_prepare(tmp_path / "out", first, second, vocab=NO_MASKS).manifest
@@ -167,6 +169,15 @@ def test_unexpected_number_of_pairs_warns(tmp_path: Path):
     assert not any("expects" in note for note in notes)
     notes = run_prepare(tmp_path / "b", text, data=DataConfig(expected_pairs=600)).manifest.notes
     assert "warning: cleaning left 540 pairs, the recipe expects 600" in notes
+
+
+def test_the_vocabulary_is_learned_from_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    text = write_corpus(tmp_path, ALL_PAIRS)
+    assert run_prepare(tmp_path / "all", text).manifest.vocab.sample_lines == 2 * 540
+    some = run_prepare(tmp_path / "some", text, vocab=VocabConfig(size=360, sample_lines=301)).manifest
+    assert some.vocab.sample_lines == 300
+    monkeypatch.setattr(part, "MAX_SAMPLE_BYTES", 20_000)
+    assert run_prepare(tmp_path / "bytes", text, vocab=VocabConfig(size=360)).manifest.vocab.sample_lines < 600
 
 
 def test_an_existing_vocabulary_is_used(tmp_path: Path):

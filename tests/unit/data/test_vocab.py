@@ -25,10 +25,10 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Vocab:
     return Vocab.load(path)
 
 
-def foreign_model(path: Path, **options) -> Path:
+def foreign_model(path: Path, vocab_size: int = 200, **options) -> Path:
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES), model_writer=model, vocab_size=200, minloglevel=2, **options
+        sentence_iterator=iter(LINES), model_writer=model, vocab_size=vocab_size, minloglevel=2, **options
     )
     path.write_bytes(model.getvalue())
     return path
@@ -100,6 +100,37 @@ def test_a_foreign_model_is_renumbered(tmp_path: Path, model_type: str):
     ids, lengths = LineEncoder(adopted).encode(LINES[:5])
     assert len(ids) == lengths.sum() == sum(len(row) + 1 for row in adopted.encode(LINES[:5]))
     assert adopt_vocab(adopted_path) == adopted_path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "is_independent"),
+    [
+        ({"byte_fallback": True, "normalization_rule_name": "identity"}, True),
+        ({"byte_fallback": False, "normalization_rule_name": "identity"}, False),
+        ({"byte_fallback": True, "normalization_rule_name": "nmt_nfkc"}, False),
+        (
+            {
+                "byte_fallback": True,
+                "normalization_rule_name": "identity",
+                "split_by_whitespace": False,
+                "vocab_size": 600,
+            },
+            False,
+        ),
+        ({"byte_fallback": True, "normalization_rule_name": "identity", "treat_whitespace_as_suffix": True}, False),
+        ({"byte_fallback": True, "normalization_rule_name": "identity", "add_dummy_prefix": False}, False),
+    ],
+)
+def test_words_are_encoded_alone_only_where_that_is_exact(tmp_path: Path, options: dict, is_independent: bool):
+    path = tmp_path / "adopted.model"
+    path.write_bytes(
+        adopt_vocab(foreign_model(tmp_path / "foreign.model", model_type="bpe", **({"vocab_size": 340} | options)))
+    )
+    adopted = Vocab.load(path)
+    assert adopted.words_are_independent == is_independent
+    lines = [*LINES[:100], *ODD_LINES[1:]]
+    expected = [piece for row in adopted.encode(lines) for piece in [*row, vocab.EOS_ID]]
+    assert LineEncoder(adopted).encode(lines)[0].tolist() == expected
 
 
 def test_bad_models_are_named(tmp_path: Path):

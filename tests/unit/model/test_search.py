@@ -47,7 +47,9 @@ def test_cached_decoding_equals_the_whole_decoder(norm):
 def log_probability(model: Transformer, source: list[int], words: tuple[int, ...], ends: bool) -> float:
     labels = [*words, EOS_ID] if ends else list(words)
     inputs = torch.tensor([EOS_ID, *labels[:-1]])
-    hidden = model(torch.tensor(source), Layout(np.array([len(source)]), CPU), inputs, Layout(np.array([len(labels)]), CPU))
+    hidden = model(
+        torch.tensor(source), Layout(np.array([len(source)]), CPU), inputs, Layout(np.array([len(labels)]), CPU)
+    )
     log_p = (hidden @ model.embedding.weight.T).log_softmax(-1)
     return float(log_p[range(len(labels)), labels].sum())
 

@@ -63,9 +63,7 @@ def test_stock_class_agrees_on_padded_batches():
     model = small_model("pre")
     stock = to_huggingface(model)
     piece = random_pairs([5, 9], [6, 6])
-    sources = torch.nn.utils.rnn.pad_sequence(
-        list(piece.source_ids.split([5, 9])), batch_first=True, padding_value=1
-    )
+    sources = torch.nn.utils.rnn.pad_sequence(list(piece.source_ids.split([5, 9])), batch_first=True, padding_value=1)
     inputs = piece.input_ids.view(2, 6)
     theirs = stock(input_ids=sources, attention_mask=(sources != 1).long(), decoder_input_ids=inputs).logits
     assert torch.allclose(logits_of(model, piece), theirs.flatten(0, 1), atol=2e-5)
@@ -109,6 +107,8 @@ def test_no_token_sees_a_later_one_or_another_sentence():
     before = logits_of(model, piece)
     changed = piece.input_ids.clone()
     changed[4] = 99
-    after = logits_of(model, Microbatch(0, piece.source_ids, piece.source, changed, piece.labels, piece.target, piece.weights))
+    after = logits_of(
+        model, Microbatch(0, piece.source_ids, piece.source, changed, piece.labels, piece.target, piece.weights)
+    )
     same = (before - after).abs().amax(1) < 1e-6
     assert same.tolist() == [True] * 4 + [False] * 4 + [True] * 8

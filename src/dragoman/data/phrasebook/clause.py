@@ -160,9 +160,7 @@ def _english_finite(clause: Clause, inverted: bool) -> str:
     subject = clause.subject
     negated = clause.negation != ""
     auxiliary, main = _english_chain(clause.verb, clause.tense, subject.agree, inverted or negated)
-    middle = " ".join(
-        part.english for part in clause.parts if part.slot in _MIDDLE and part.slot != clause.front
-    )
+    middle = " ".join(part.english for part in clause.parts if part.slot in _MIDDLE and part.slot != clause.front)
     first = (auxiliary, subject.english) if inverted else (subject.english, auxiliary)
     negator = "not" if negated else ""
     front = _english_front(clause)
@@ -287,6 +285,4 @@ def german_infinitive(clause: Clause) -> str:
 
 
 def german_imperative(clause: Clause) -> str:
-    return _joined(
-        german.imperative(clause.verb), _german_middle(clause, "", clause.subject.agree), clause.verb.prefix
-    )
+    return _joined(german.imperative(clause.verb), _german_middle(clause, "", clause.subject.agree), clause.verb.prefix)

@@ -55,8 +55,6 @@ class Draw:
         best = self.one_of(pool)
         for _ in range(3):
             other = self.one_of(pool)
-            if best in self.used or (
-                other not in self.used and self._counts.get(other, 0) < self._counts.get(best, 0)
-            ):
+            if best in self.used or (other not in self.used and self._counts.get(other, 0) < self._counts.get(best, 0)):
                 best = other
         return best

@@ -111,9 +111,7 @@ def _subject(draw: Draw, spec: Spec, verb: Verb, earlier: Clause | None) -> Phra
     subject = select.subject(draw, kind, animals)
     # du with a preterite (du ludst ein) is right but nobody says it. And "they read", "we cut" could be
     # either tense, so verbs whose past equals the present get a subject in the third person singular.
-    unclear = (
-        verb.english_past == verb.head and spec.tense in ("present", "past") and subject.agree != HE.agree
-    )
+    unclear = verb.english_past == verb.head and spec.tense in ("present", "past") and subject.agree != HE.agree
     awkward = spec.tense in ("past", "pluperfect") and subject is YOU
     if (unclear or awkward) and kind != "you":
         return select.agent(draw, "clear")

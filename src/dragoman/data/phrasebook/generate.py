@@ -46,9 +46,7 @@ class Draft:
 Choices = dict[Pattern, tuple[Verb, ...]]
 
 
-def phrasebook(
-    seed: int = 1, num_train: int = 50_000, num_dev: int = 1_000, num_test: int = 1_000
-) -> Phrasebook:
+def phrasebook(seed: int = 1, num_train: int = 50_000, num_dev: int = 1_000, num_test: int = 1_000) -> Phrasebook:
     train, dev, test = draft_splits(seed, num_train, num_dev, num_test)
     return Phrasebook(*([draft.sentence for draft in split] for split in (train, dev, test)))
 
@@ -124,9 +122,7 @@ def _hold_out(draw: Draw) -> tuple[Choices, Choices, Choices]:
     return train, dev, test
 
 
-def _new_drafts(
-    draw: Draw, choices: Choices, number: int, seen: set[str], known: set[Entry] | None
-) -> Iterator[Draft]:
+def _new_drafts(draw: Draw, choices: Choices, number: int, seen: set[str], known: set[Entry] | None) -> Iterator[Draft]:
     """That many drafts, each new on both sides even when names and numbers are disregarded.
 
     known: the entries that may occur; None allows all.
@@ -141,11 +137,7 @@ def _new_drafts(
                 return
             found = draft(draw, pattern, draw.rarest(choices[pattern]))
             keys = skeleton(found.sentence.source), skeleton(found.sentence.target)
-            if (
-                _fits(found.sentence)
-                and seen.isdisjoint(keys)
-                and (known is None or known.issuperset(found.entries))
-            ):
+            if _fits(found.sentence) and seen.isdisjoint(keys) and (known is None or known.issuperset(found.entries)):
                 seen.update(keys)
                 draw.keep()
                 failures[pattern] = 0

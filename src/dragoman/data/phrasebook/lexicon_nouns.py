@@ -292,9 +292,7 @@ def _parse(row: str) -> Noun:
         labels.append("site")  # every place is tagged place; these are buildings and take their adjectives
     if labels[0] == "person" and "minor" not in labels:
         labels.append("adult")
-    return Noun(
-        english, german, "m" if weak else gender, plural.strip("-"), labels[0], frozenset(labels), weak
-    )
+    return Noun(english, german, "m" if weak else gender, plural.strip("-"), labels[0], frozenset(labels), weak)
 
 
 NOUNS: Final[tuple[Noun, ...]] = tuple(_parse(row) for row in _TABLE.strip().splitlines())

@@ -303,9 +303,7 @@ def _parse(row: str) -> Verb:
     reflexive = forms[0] == "sich"
     forms = [form for form in forms if form not in ("*", "sich")]
     prefix, _, root = forms[0].rpartition("+")
-    stem, german_past, german_participle = (
-        form if form != "-" else "" for form in (*forms[1:], "-", "-", "-")[:3]
-    )
+    stem, german_past, german_participle = (form if form != "-" else "" for form in (*forms[1:], "-", "-", "-")[:3])
     return Verb(
         f"{head} {tail}".strip(),
         head,

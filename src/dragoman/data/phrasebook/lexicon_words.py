@@ -215,8 +215,7 @@ _NUMERALS: Final = (
     "|eleven elf|twelve zwölf"
 )
 NUMERALS: Final = tuple(
-    Numeral(pair.split()[0], pair.split()[1], value)
-    for value, pair in enumerate(_NUMERALS.split("|"), start=2)
+    Numeral(pair.split()[0], pair.split()[1], value) for value, pair in enumerate(_NUMERALS.split("|"), start=2)
 )
 
 

@@ -75,7 +75,6 @@ def all_patterns() -> tuple[Pattern, ...]:
     rows = (SIMPLE + re.sub(r"\n +", " ", JOINED)).strip().splitlines()
     table = [_from_row(row) for row in rows if row.strip()]
     special = [
-        Pattern(name, verbs_for(parse_spec(spec)), make)
-        for name, spec, make in (*QUALITY, *THINGS, *EVENTS, *RELATIVE)
+        Pattern(name, verbs_for(parse_spec(spec)), make) for name, spec, make in (*QUALITY, *THINGS, *EVENTS, *RELATIVE)
     ]
     return (*table, *special)

@@ -48,9 +48,7 @@ def event_time(draw: Draw, verb: Verb) -> Pair:
 def event_when(draw: Draw, verb: Verb) -> Pair:
     draw.use(verb)
     noun = draw.word(select.nouns_of("event"))
-    phrase = noun_phrase(
-        draw.one_of(("the", "this", "our", "your")), noun, select.adjective_for(draw, noun, 0.5)
-    )
+    phrase = noun_phrase(draw.one_of(("the", "this", "our", "your")), noun, select.adjective_for(draw, noun, 0.5))
     clause = Clause(phrase, verb, draw.one_of(("present", "future")))
     return f"when {clauses.english_question(clause)}?", f"wann {clauses.german_verb_first(clause)}?"
 

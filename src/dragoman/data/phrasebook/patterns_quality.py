@@ -90,9 +90,7 @@ def as_as(draw: Draw, verb: Verb) -> Pair:
 
 
 def _superlative_phrase(noun: Noun, adjective: Adjective) -> Phrase:
-    return noun_phrase(
-        "the", noun, _derived(english.superlative(adjective), german.superlative_stem(adjective))
-    )
+    return noun_phrase("the", noun, _derived(english.superlative(adjective), german.superlative_stem(adjective)))
 
 
 def _derived(en: str, de: str) -> Adjective:

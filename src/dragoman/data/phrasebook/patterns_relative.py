@@ -93,9 +93,7 @@ def relative_dative(draw: Draw, verb: Verb) -> Pair:
     noun = draw.word(select.nouns_of("person"))
     head = noun_phrase("the", noun, plural=draw.chance(0.2))
     clause = build(draw, parse_spec("dative perfect obj=none"), verb)
-    phrase = _relative(
-        head, german.DATIVE, "whom", clauses.english_statement(clause), clauses.german_verb_last(clause)
-    )
+    phrase = _relative(head, german.DATIVE, "whom", clauses.english_statement(clause), clauses.german_verb_last(clause))
     adjective = draw.word(comparable(noun))
     en, de = copula(phrase)
     return f"{en} very {adjective.english}.", f"{de} sehr {adjective.german}."

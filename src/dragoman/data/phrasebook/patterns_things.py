@@ -23,9 +23,7 @@ _MEASURES: Final = {"euro": range(2, 99), "kilo": range(2, 40)}
 def where_is(draw: Draw, verb: Verb) -> Pair:
     draw.use(verb)
     noun = draw.word(select.nouns_of("small,clothes,doc"))
-    phrase = noun_phrase(
-        draw.one_of(("the", *select.POSSESSIVES)), noun, select.adjective_for(draw, noun, 0.5)
-    )
+    phrase = noun_phrase(draw.one_of(("the", *select.POSSESSIVES)), noun, select.adjective_for(draw, noun, 0.5))
     spot = select.location(draw, german.DATIVE, "top,inside")
     (_, _), (again, wieder) = copula(phrase), copula(pronoun_for(phrase))
     return (

@@ -91,9 +91,7 @@ def noun_phrase(
     return Phrase(text, text, tuple(words), agree, noun.gender, "" if plural else noun.sex)
 
 
-def _german(
-    determiner: str, count: str, adjective: Adjective | None, noun: Noun, gender: str, case: int
-) -> str:
+def _german(determiner: str, count: str, adjective: Adjective | None, noun: Noun, gender: str, case: int) -> str:
     words = [german.determiner(determiner, gender, case), count]
     if adjective is not None:
         words.append(german.inflected(adjective.german, german.adjective_ending(determiner, gender, case)))

@@ -21,9 +21,7 @@ def comparable(noun: Noun) -> tuple[Adjective, ...]:
 
 
 def definite(draw: Draw, noun: Noun, plural: bool = False) -> Phrase:
-    determiner = (
-        draw.one_of(select.POSSESSIVES) if noun.kind == "kin" else draw.one_of(("the", "the", "this"))
-    )
+    determiner = draw.one_of(select.POSSESSIVES) if noun.kind == "kin" else draw.one_of(("the", "the", "this"))
     return noun_phrase(determiner, noun, plural=plural)
 
 
@@ -39,9 +37,7 @@ def copula(subject: Phrase, past: bool = False) -> tuple[str, str]:
 
 
 def _with(clause: Clause, *parts: Part) -> Clause:
-    return Clause(
-        clause.subject, clause.verb, clause.tense, (*clause.parts, *parts), clause.negation, clause.front
-    )
+    return Clause(clause.subject, clause.verb, clause.tense, (*clause.parts, *parts), clause.negation, clause.front)
 
 
 def statement(clause: Clause, *parts: Part) -> Pair:

@@ -1,0 +1,58 @@
+"""Small runs inside the test process: the code a worker runs, without paying for another import of torch."""
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import TINY_RUN
+from dragoman.cli import app, run_guarded
+from dragoman.commands.train import check_job
+from dragoman.config import Recipe
+from dragoman.recipe import load_recipe
+from dragoman.train.worker import main
+
+
+def tiny_recipe(*settings: str) -> Recipe:
+    return load_recipe("phrasebook", [*TINY_RUN, *settings])
+
+
+def tiny_job(data: Path, run: Path, *settings: str, workers: int = 1, init: Path | None = None) -> str:
+    """Checked as the command checks it; what a worker is given."""
+    return check_job("phrasebook", [*TINY_RUN, *settings], data, run, workers, None if init is None else str(init))
+
+
+def train_here(data: Path, run: Path, *settings: str, init: Path | None = None) -> int:
+    """`dragoman train` with one worker; its exit code."""
+    with kept_signals():
+        return main(tiny_job(data, run, *settings, init=init))
+
+
+@contextmanager
+def kept_signals() -> Iterator[None]:
+    """A run takes SIGINT and SIGTERM over; give them back to pytest."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def records(run: Path, name: str) -> list[dict[str, Any]]:
+    """Lines of `steps`, `evals` or `events`."""
+    return [json.loads(line) for line in (run / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def dragoman_here(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
+    """A command line inside this process; its exit code."""
+    monkeypatch.setattr(sys, "argv", ["dragoman", *map(str, arguments)])
+    try:
+        return run_guarded(app)
+    except SystemExit as end:
+        return end.code or 0

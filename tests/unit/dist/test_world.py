@@ -1,0 +1,103 @@
+"""One rank is the identity; two ranks agree."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from dragoman.config import SyncConfig
+from dragoman.dist.elastic import run_workers
+from dragoman.dist.sync import make_sync
+from dragoman.dist.world import World, open_world, pick_device
+from dragoman.errors import DragomanError
+from small_runs import kept_signals
+
+CPU = torch.device("cpu")
+
+
+def test_alone_every_collective_is_the_identity(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    world = open_world()
+    assert (world.rank, world.size, world.is_first) == (0, 1, True)
+    assert world.sum(torch.tensor([3.0])).tolist() == [3.0]
+    assert (world.any(True), world.any(False)) == (True, False)
+    assert world.gather({"a": 1}) == [{"a": 1}]
+    assert world.broadcast(torch.tensor([4])).tolist() == [4]
+    world.close()
+
+
+def test_alone_nothing_is_sent():
+    sync = make_sync(SyncConfig(), World(0, 1, 0, CPU))
+    gradient = torch.ones(3)
+    sync.exchange(gradient)
+    assert gradient.tolist() == [1, 1, 1]
+    assert sync.sent_bytes(gradient) == 0
+    assert sync.state() == {}
+
+
+def test_alone_a_failure_is_just_raised():
+    with pytest.raises(DragomanError, match="no room"), World(0, 1, 0, CPU).together():
+        raise DragomanError("no room")
+
+
+def test_the_ring_sends_what_the_arithmetic_says():
+    """DESIGN section 1: 60.9 M parameters, four ranks, 365 MB."""
+    gradient = torch.empty(60_900_000, device="meta")
+    assert make_sync(SyncConfig(), World(0, 4, 0, CPU)).sent_bytes(gradient) == 365_400_000
+
+
+def test_the_cpu_can_be_asked_for(monkeypatch):
+    monkeypatch.setenv("DRAGOMAN_DEVICE", "cpu")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert pick_device() == CPU
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory) -> list[dict]:
+    """Two real ranks over gloo, through torchrun's agent."""
+    folder = tmp_path_factory.mktemp("ranks")
+    program = Path(__file__).with_name("world_program.py")
+    with kept_signals():
+        assert run_workers([str(program), str(folder)], 2) == 0
+    return [json.loads((folder / f"rank-{rank}.json").read_text()) for rank in range(2)]
+
+
+def test_two_ranks_know_who_they_are(seen):
+    assert [(rank["rank"], rank["size"], rank["is_first"]) for rank in seen] == [(0, 2, True), (1, 2, False)]
+
+
+def test_two_ranks_see_the_same_sums_votes_and_values(seen):
+    for rank in seen:
+        assert rank["sum"] == [2.0, 10.0]
+        assert rank["any"] == [True, False, True]
+        assert rank["broadcast"] == [0.0, 0.0]
+        assert rank["gather"] == [
+            {"rank": 0, "text": "ü", "rows": [[1, None]]},
+            {"rank": 1, "text": "üüüüüü", "rows": [[1, None]]},
+        ]
+
+
+def test_two_ranks_exchange_the_exact_sum(seen):
+    assert [rank["exchanged"] for rank in seen] == [[3.0, 6.0], [3.0, 6.0]]
+    assert [rank["sent_bytes"] for rank in seen] == [8, 8]
+
+
+def test_a_failure_on_one_rank_ends_both_and_only_one_says_why(seen):
+    assert [rank["together"] for rank in seen] == ["all well", "all well"]
+    assert [rank["failed"] for rank in seen] == ["no room", 2]
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        ("import os, sys; sys.exit(3 if os.environ['RANK'] == '1' else 0)", 3),
+        ("import os; os.kill(os.getpid(), 9)", 1),
+        ("import os; assert os.environ['WORLD_SIZE'] == '2'", 0),
+    ],
+)
+def test_the_exit_code_is_that_of_the_rank_that_failed(program, code, capfd):
+    with kept_signals():
+        assert run_workers(["-c", program], 2) == code
+    assert "Traceback" not in capfd.readouterr().err

@@ -1,0 +1,46 @@
+"""What two ranks do for test_world.py: every collective once; each rank writes what it saw."""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+from dragoman.config import SyncConfig
+from dragoman.dist.sync import make_sync
+from dragoman.dist.world import open_world
+from dragoman.errors import DragomanError
+
+
+def main(folder: Path) -> None:
+    world = open_world()
+    gradient = torch.tensor([1.0, 2.0]) * (world.rank + 1)
+    sync = make_sync(SyncConfig(), world)
+    sync.exchange(gradient)
+    seen = {
+        "rank": world.rank,
+        "size": world.size,
+        "is_first": world.is_first,
+        "sum": world.sum(torch.tensor([1.0, 10.0 * world.rank])).tolist(),
+        "any": [world.any(world.rank == 1), world.any(False), world.any(True)],
+        "gather": world.gather({"rank": world.rank, "text": "ü" * (1 + 5 * world.rank), "rows": [[1, None]]}),
+        "broadcast": world.broadcast(torch.full((2,), float(world.rank))).tolist(),
+        "exchanged": gradient.tolist(),
+        "sent_bytes": sync.sent_bytes(gradient),
+    }
+    with world.together():
+        seen["together"] = "all well"
+    try:
+        with world.together():
+            if world.is_first:
+                raise DragomanError("no room")
+    except DragomanError as error:
+        seen["failed"] = error.message
+    except SystemExit as end:
+        seen["failed"] = end.code
+    (folder / f"rank-{world.rank}.json").write_text(json.dumps(seen))
+    world.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,74 @@
+"""Workers on this machine: how they end, and how signals reach them."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.launch import local
+from dragoman.launch.local import start_workers, threads_per_worker
+
+LAUNCHER = "import sys; from dragoman.launch.local import start_workers; sys.exit(start_workers('program', ['a b'], 1))"
+
+
+def launch(folder: Path, program: str) -> subprocess.Popen[str]:
+    """A launcher in a process of its own, whose one worker is ready when this returns."""
+    (folder / "program.py").write_text(f"import os, signal, sys\n{program}")
+    process = subprocess.Popen(
+        [sys.executable, "-c", LAUNCHER], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def end(process: subprocess.Popen[str]) -> int:
+    process.communicate(timeout=30)
+    return process.returncode
+
+
+def test_the_cores_are_shared_out(monkeypatch):
+    monkeypatch.setattr(local.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    assert [threads_per_worker(number) for number in (1, 2, 3, 8, 20)] == [8, 4, 2, 1, 1]
+
+
+def test_threads_that_the_user_chose_stay(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setattr(local, "_run_alone", lambda command: int(os.environ["OMP_NUM_THREADS"]))
+    assert start_workers("module", [], 1) == 3
+
+
+def test_one_worker_is_a_plain_child_with_its_arguments(tmp_path):
+    process = launch(tmp_path, "print('ready', flush=True); sys.exit(len(sys.argv[1]) + (sys.argv[1] == 'a b'))")
+    assert end(process) == 4
+
+
+def test_several_workers_go_through_the_agent(monkeypatch):
+    from dragoman.dist import elastic
+
+    monkeypatch.setattr(elastic, "run_workers", lambda command, number: (command, number))
+    assert start_workers("module", ["x"], 2) == (["-m", "module", "x"], 2)
+
+
+def test_a_worker_that_was_killed_ends_as_a_shell_would_say(tmp_path):
+    process = launch(tmp_path, "print('ready', flush=True); os.kill(os.getpid(), signal.SIGKILL)")
+    assert end(process) == 128 + 9
+
+
+def test_a_sigterm_meant_for_the_command_reaches_the_worker(tmp_path):
+    """`timeout`, a container that stops, a batch system: all of them signal one process only."""
+    program = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print('ready', flush=True); signal.pause()"
+    process = launch(tmp_path, program)
+    process.send_signal(signal.SIGTERM)
+    assert end(process) == 7
+
+
+def test_after_ctrl_c_the_command_waits_for_the_worker_to_save(tmp_path):
+    process = launch(tmp_path, "print('ready', flush=True); sys.stdin.readline(); sys.exit(5)")
+    process.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.3)
+    process.stdin.write("saved\n")
+    assert end(process) == 5

@@ -1,0 +1,256 @@
+"""Checkpoints: whole or not at all, verified when read, thinned out, averaged."""
+
+import errno
+import json
+import math
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import SafetensorError
+from torch import nn
+
+from dragoman.config import OptimConfig
+from dragoman.errors import DragomanError
+from dragoman.model.weights import load_tensors
+from dragoman.recipe import load_recipe
+from dragoman.run.folder import RunFolder, create_run_folder
+from dragoman.run.records import EvalRecord
+from dragoman.train import checkpoint
+from dragoman.train.checkpoint import (
+    OPTIMIZER,
+    RECIPE,
+    STATE,
+    VOCAB,
+    WEIGHTS,
+    Progress,
+    find_damage,
+    keep_checkpoints,
+    restore_checkpoint,
+    save_average,
+    save_checkpoint,
+)
+from dragoman.train.optim import make_optimizer, optimizer_tensors, set_learning_rate
+from small_runs import tiny_recipe
+
+
+class Training:
+    """A model that changes at every step, and a folder to save it in."""
+
+    def __init__(self, path: Path) -> None:
+        self.folder: RunFolder = create_run_folder(path / "run")
+        self.vocab = path / "some.model"
+        self.vocab.write_bytes(b"pieces")
+        torch.manual_seed(1)
+        self.model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
+        self.optimizer = make_optimizer(self.model, OptimConfig())
+        set_learning_rate(self.optimizer, 0.1)
+
+    def save(self, *steps: int) -> dict[str, int]:
+        for step in steps:
+            self.model.zero_grad()
+            self.model(torch.ones(2, 3)).pow(3).sum().backward()
+            self.optimizer.step()
+            progress = Progress(step, target_tokens=100 * step, best_loss=1 / step, best_loss_step=step)
+            sizes = save_checkpoint(self.folder, progress, self.model, self.optimizer, tiny_recipe(), self.vocab)
+        return sizes
+
+    def weights(self, step: int) -> dict[str, torch.Tensor]:
+        return load_tensors(self.folder.step_checkpoint(step) / WEIGHTS)
+
+
+@pytest.fixture
+def training(tmp_path) -> Training:
+    return Training(tmp_path)
+
+
+def restored(training: Training, tmp_path: Path) -> tuple[Training, Progress, list[str]]:
+    """Another process's view of the same run folder."""
+    (tmp_path / "other").mkdir()
+    other = Training(tmp_path / "other")
+    other.folder = training.folder
+    return other, *restore_checkpoint(training.folder, other.model, other.optimizer)
+
+
+def test_a_checkpoint_has_all_that_is_needed_to_go_on_or_to_translate(training):
+    sizes = training.save(3)
+    path = training.folder.step_checkpoint(3)
+    assert set(sizes) == {WEIGHTS, OPTIMIZER, STATE, RECIPE, VOCAB}
+    assert sizes == {file.name: file.stat().st_size for file in path.iterdir()}
+    assert (path / VOCAB).read_bytes() == b"pieces"
+    assert load_recipe(str(path / RECIPE)) == tiny_recipe()
+    assert training.folder.pointed_step("last") == 3
+    assert find_damage(path) is None
+
+
+def test_the_newest_checkpoint_is_restored_bit_for_bit(training, tmp_path):
+    training.save(1, 2)
+    other, progress, notes = restored(training, tmp_path)
+    assert progress == Progress(2, target_tokens=200, best_loss=0.5, best_loss_step=2)
+    assert notes == []
+    for ours, theirs in zip(training.model.parameters(), other.model.parameters(), strict=True):
+        assert ours.equal(theirs)
+    mine = optimizer_tensors(training.model, training.optimizer)
+    for name, tensor in optimizer_tensors(other.model, other.optimizer).items():
+        assert tensor.equal(mine[name]), name
+
+
+def test_without_a_checkpoint_a_run_starts_afresh(training, tmp_path):
+    _, progress, notes = restored(training, tmp_path)
+    assert progress == Progress()
+    assert notes == []
+
+
+def flip(path: Path) -> None:
+    """One bit, in the middle: of `state.json` that is a digit, and it stays valid JSON."""
+    data = bytearray(path.read_bytes())
+    place = len(data) // 2 if path.name != STATE else data.index(b'"target_tokens": 3') + len(b'"target_tokens": ')
+    data[place] ^= 1
+    path.write_bytes(data)
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+@pytest.mark.parametrize("damage", [flip, truncate, Path.unlink])
+@pytest.mark.parametrize("name", [WEIGHTS, OPTIMIZER, STATE, RECIPE, VOCAB])
+def test_a_damaged_checkpoint_is_passed_over_and_noted(training, tmp_path, damage, name):
+    training.save(1, 2, 3)
+    damage(training.folder.step_checkpoint(3) / name)
+    other, progress, notes = restored(training, tmp_path)
+    assert progress.step == 2
+    assert len(notes) == 1
+    assert "step-00000003 is damaged" in notes[0]
+    assert name in notes[0]
+    for key, tensor in training.weights(2).items():
+        assert other.model.state_dict()[key].equal(tensor)
+
+
+def test_if_all_are_damaged_every_one_is_noted(training, tmp_path):
+    training.save(1, 2)
+    for step in (1, 2):
+        (training.folder.step_checkpoint(step) / WEIGHTS).unlink()
+    _, progress, notes = restored(training, tmp_path)
+    assert progress == Progress()
+    assert len(notes) == 2
+
+
+def test_a_damaged_checkpoint_is_written_anew_when_its_step_is_done_again(training):
+    training.save(1, 2)
+    flip(training.folder.step_checkpoint(2) / WEIGHTS)
+    training.save(2)
+    assert find_damage(training.folder.step_checkpoint(2)) is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_written_leaves_nothing_behind(training, monkeypatch, error):
+    training.save(1)
+    save_tensors = checkpoint.save_tensors
+
+    def fail(tensors, path):
+        if path.name == OPTIMIZER:
+            raise error
+        save_tensors(tensors, path)
+
+    monkeypatch.setattr(checkpoint, "save_tensors", fail)
+    with pytest.raises(DragomanError, match=r"cannot write the checkpoint .*: .*No space left") as caught:
+        training.save(2)
+    assert "\n" not in caught.value.message
+    assert "make room" in caught.value.hint
+    assert sorted(path.name for path in training.folder.checkpoints_path.iterdir()) == ["last", "step-00000001"]
+    assert training.folder.pointed_step("last") == 1
+    assert find_damage(training.folder.step_checkpoint(1)) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small disk")
+def test_a_disk_that_is_really_full(training, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        training.folder = create_run_folder(disk / "run")
+        training.save(1)
+        with pytest.raises(DragomanError, match="No space left"):
+            training.save(*range(2, 20))
+        assert find_damage(training.folder.step_checkpoint(1)) is None
+        assert not list(training.folder.checkpoints_path.glob(".step*"))
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_what_a_killed_process_left_half_written_is_neither_read_nor_in_the_way(training, tmp_path):
+    training.save(1)
+    half = training.folder.checkpoints_path / ".step-00000002.tmp"
+    half.mkdir()
+    (half / WEIGHTS).write_bytes(b"half")
+    assert restored(training, tmp_path)[1].step == 1
+    training.save(2)
+    assert not half.exists()
+    assert find_damage(training.folder.step_checkpoint(2)) is None
+
+
+def test_the_newest_and_the_best_are_kept(training):
+    training.save(1, 2, 3, 4, 5, 6)
+    keep_checkpoints(training.folder, 2, Progress(6, best_loss_step=2, best_bleu_step=3))
+    assert training.folder.step_checkpoints() == [2, 3, 5, 6]
+    assert [training.folder.pointed_step(name) for name in ("best-loss", "best-bleu", "last")] == [2, 3, 6]
+
+
+def test_no_pointer_leads_to_an_evaluation_without_checkpoint(training):
+    training.save(1, 2)
+    keep_checkpoints(training.folder, 5, Progress(2))
+    assert training.folder.step_checkpoints() == [1, 2]
+    assert training.folder.pointed_step("best-loss") is None
+
+
+def test_the_average_is_the_mean_of_the_newest(training):
+    training.save(1, 2, 3)
+    sizes = save_average(training.folder, 2, tiny_recipe(), training.vocab)
+    assert set(sizes) == {WEIGHTS, STATE, RECIPE, VOCAB}
+    averaged = load_tensors(training.folder.average_checkpoint / WEIGHTS)
+    second, third = training.weights(2), training.weights(3)
+    for name, tensor in averaged.items():
+        assert not second[name].equal(third[name])
+        assert torch.allclose(tensor, (second[name] + third[name]) / 2)
+        assert tensor.dtype == second[name].dtype
+    state = json.loads((training.folder.average_checkpoint / STATE).read_text())
+    assert state["averaged_steps"] == [2, 3]
+    assert find_damage(training.folder.average_checkpoint) is None
+
+
+def evaluation(step: int, loss: float, bleu: float | None = None) -> EvalRecord:
+    return EvalRecord(1, 0.0, step, "dev", loss, None, bleu, None, None, None, 1, 0, 1, 0.0, 0.0)
+
+
+def test_a_better_loss_or_score_moves_its_pointer():
+    progress = Progress()
+    assert progress.note_evaluation(evaluation(10, 5.0, 1.0)) == ["best-loss", "best-bleu"]
+    assert progress.note_evaluation(evaluation(20, 4.0, 1.0)) == ["best-loss"]
+    assert progress.note_evaluation(evaluation(30, 4.5, 2.0)) == ["best-bleu"]
+    assert progress.note_evaluation(evaluation(40, 4.0, None)) == []
+    assert (progress.best_loss, progress.best_loss_step) == (4.0, 20)
+    assert (progress.best_bleu, progress.best_bleu_step) == (2.0, 30)
+
+
+def test_patience_counts_evaluations_without_a_better_loss():
+    progress = Progress()
+    for step, (loss, without_gain) in enumerate([(5, 0), (6, 1), (5, 2), (4, 0), (4.1, 1)], start=1):
+        progress.note_evaluation(evaluation(step, loss, bleu=step))
+        assert progress.num_evals_without_gain == without_gain
+
+
+def test_a_loss_that_is_no_number_is_never_the_best():
+    progress = Progress()
+    assert progress.note_evaluation(evaluation(1, math.nan)) == []
+    assert progress.note_evaluation(evaluation(2, 9.0)) == ["best-loss"]
