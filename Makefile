@@ -24,7 +24,7 @@ $(VENV)/.dev: $(VENV)/.runtime
 	@touch $@
 
 demo: $(VENV)/.runtime
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/dragoman demo
+	@$(BIN)/dragoman demo
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -1,7 +1,8 @@
 """`dragoman prepare` against bare SentencePiece encoding of the same cleaned text, in one run on one machine.
 
-    python benchmarks/prepare.py --corpora ../shared/corpora/ende [--rounds 3]
+    python benchmarks/prepare.py --corpora DIR [--rounds 3]
 
+DIR holds train, dev and test, each as .en.xz and .de.xz.
 Prepares once with learning, which is timed apart, then in every round: the whole command with the vocabulary given
 (reading, unpacking, cleaning, deduplication, shuffle, encoding, shards, manifest), and bare encoding of the pairs it
 left, one thread in each of two processes, loading not counted. Prints one JSON line; medians over the rounds.
@@ -95,7 +96,7 @@ def median(rounds: list[dict], key: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpora", type=Path, default=Path("../shared/corpora/ende"))
+    parser.add_argument("--corpora", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:

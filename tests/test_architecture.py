@@ -7,7 +7,6 @@ import time
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -145,16 +144,7 @@ def test_help_of_every_command_imports_no_torch():
     assert run_python(code) == "", "the help of this command imports torch"
 
 
-def known_slow(name: str) -> Any:
-    marks = (
-        [pytest.mark.xfail(reason="prepare imports numpy and sentencepiece before it parses")]
-        if name == "prepare"
-        else []
-    )
-    return pytest.param([name], marks=marks)
-
-
-@pytest.mark.parametrize("arguments", [[], *map(known_slow, COMMANDS)])
+@pytest.mark.parametrize("arguments", [[], *([name] for name in COMMANDS)])
 def test_help_takes_less_than_half_a_second(arguments):
     """The best of a few tries: what else runs on the machine is not our doing."""
     for _ in range(5):

@@ -5,7 +5,8 @@ def format_bytes(num_bytes: float) -> str:
     """Decimal units, as disks and networks are sold: 852_000_000 -> '852 MB'."""
     value = float(num_bytes)
     for unit in ("B", "kB", "MB", "GB"):
-        if abs(value) < 1000:
+        # 999.95 would be shown as 1e+03: it belongs to the next unit.
+        if abs(value) < 999.5:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.3g} {unit}"
         value /= 1000
     return f"{value:.3g} TB"

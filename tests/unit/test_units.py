@@ -13,7 +13,6 @@ def test_bytes_are_decimal(num_bytes, text):
     assert units.format_bytes(num_bytes) == text
 
 
-@pytest.mark.xfail(strict=True, reason="units.format_bytes rounds 999.9 kB to '1e+03 kB'")
 def test_bytes_just_below_the_next_unit_are_no_power_of_ten():
     assert "e+" not in units.format_bytes(999_900)
 

@@ -1,5 +1,7 @@
 """`dragoman demo`: the other commands in a row, on the embedded corpus."""
 
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +10,7 @@ import typer
 
 from dragoman.units import format_seconds
 
-SENTENCES = ("The old baker gave his neighbour a warm cake.", "We have not found the keys because it was dark.")
+SENTENCES = ("The old baker gave his neighbour a warm cake.", "I do not want to sell the old car.")
 
 
 def demo(
@@ -37,9 +39,14 @@ def demo(
         f"\nDone in {format_seconds(time.monotonic() - start)}. These are synthetic sentences: the score tells that "
         "the machinery works and is not comparable with any published one.\n"
         f"  Open the report:            {(run / 'report.html').resolve().as_uri()}\n"
-        f"  Translate a sentence:       echo 'The child reads a letter.' | dragoman translate {run}\n"
-        "  Train on your own text:     dragoman prepare --languages en-de --source a.en --target a.de --out data"
+        f"  Translate a sentence:       echo 'The child reads a letter.' | {_program()} translate {run}\n"
+        f"  Train on your own text:     {_program()} prepare --languages en-de --source a.en --target a.de --out data"
     )
+
+
+def _program() -> str:
+    """How to type the command: by name where the shell finds it, else as it was called."""
+    return "dragoman" if shutil.which("dragoman") else sys.argv[0]
 
 
 def _heading(text: str) -> None:

@@ -55,7 +55,10 @@ def check_job(recipe_name: str, changes: list[str], data: Path, run: Path, worke
     init_weights = None
     if init is not None:
         model = _checked_init(init, shards.manifest.vocab.sha256)
-        recipe = _shaped_like(recipe, model.recipe, f"recipe {recipe_name} with --init {init}")
+        shaped = _shaped_like(recipe, model.recipe, f"recipe {recipe_name} with --init {init}")
+        if shaped.model != recipe.model:
+            typer.echo(f"the sizes of the model are those of {init}, not of recipe {recipe_name}", err=True)
+        recipe = shaped
         init_weights = model.weights_path
     if workers > recipe.batch.num_microbatches:
         raise DragomanError(

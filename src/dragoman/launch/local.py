@@ -1,22 +1,35 @@
-"""Workers on this machine: one in this very process, several through torchrun's agent."""
+"""Workers on this machine: one as a plain child, several through torchrun's agent."""
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 
 def start_workers(module: str, arguments: Sequence[str], num_workers: int) -> int:
     """Run `python -m module arguments` as `num_workers` ranks and return the exit code."""
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads_per_worker(num_workers)))
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", _loopback())
     command = ["-m", module, *arguments]
-    if num_workers == 1:
-        return _run_alone(command)
-    from dragoman.dist.elastic import run_workers
+    threads = str(threads_per_worker(num_workers))
+    with _environment(OMP_NUM_THREADS=threads, GLOO_SOCKET_IFNAME=_loopback()):
+        if num_workers == 1:
+            return _run_alone(command)
+        from dragoman.dist.elastic import run_workers
 
-    return run_workers(command, num_workers)
+        return run_workers(command, num_workers)
+
+
+@contextmanager
+def _environment(**defaults: str) -> Generator[None]:
+    """Variables the workers inherit; what the user set stays, and this process has its own back afterwards."""
+    added = {name: value for name, value in defaults.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
 
 
 def threads_per_worker(num_workers: int) -> int:

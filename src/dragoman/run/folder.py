@@ -4,11 +4,12 @@ Paths only: no record is read or written here.
 """
 
 import contextlib
+import fcntl
 import os
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 from urllib.parse import quote
 
 from dragoman.errors import DragomanError
@@ -142,6 +143,19 @@ def open_run_folder(path: str | Path) -> RunFolder:
             NAME_A_RUN,
         )
     return folder
+
+
+def lock_run(folder: RunFolder) -> IO[str]:
+    """Claim the run for this process until the file is closed or the process ends, however it ends."""
+    file = (folder.path / ".lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise DragomanError(
+            f"{folder.path} is being trained by another process", "wait for it, or name another run folder"
+        ) from None
+    return file
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import queue
 import threading
 from collections.abc import Generator, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,21 +54,22 @@ def feed(plan: BatchPlan, world: World, steps: Iterable[int]) -> Generator[StepI
     ready: queue.Queue[StepInput | BaseException | None] = queue.Queue(maxsize=STEPS_AHEAD)
     ended = threading.Event()
 
+    def put(item: StepInput | BaseException | None) -> None:
+        """Wait for room, but not for ever: a loop that has ended takes nothing more."""
+        while not ended.is_set():
+            with suppress(queue.Full):
+                ready.put(item, timeout=0.1)
+                return
+
     def work() -> None:
         try:
             for step in steps:
-                item = _step_input(plan, world, step)
-                while not ended.is_set():
-                    try:
-                        ready.put(item, timeout=0.1)
-                        break
-                    except queue.Full:
-                        continue
+                put(_step_input(plan, world, step))
                 if ended.is_set():
                     return
-            ready.put(None)
+            put(None)
         except BaseException as error:  # the loop raises it
-            ready.put(error)
+            put(error)
 
     thread = threading.Thread(target=work, name="feed", daemon=True)
     thread.start()

@@ -1,7 +1,7 @@
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.run.folder import RunFolder, create_run_folder, open_run_folder, parse_step, step_name
+from dragoman.run.folder import RunFolder, create_run_folder, lock_run, open_run_folder, parse_step, step_name
 
 
 def test_names(tmp_path):
@@ -48,3 +48,12 @@ def test_creating_refuses_what_belongs_to_somebody_else(tmp_path):
 def test_creating_again_is_fine(tmp_path):
     for _ in range(2):
         create_run_folder(tmp_path / "run")
+
+
+def test_a_run_is_claimed_by_one_process_at_a_time(tmp_path):
+    folder = create_run_folder(tmp_path / "run")
+    claim = lock_run(folder)
+    with pytest.raises(DragomanError, match="being trained by another process"):
+        lock_run(folder)
+    claim.close()
+    lock_run(folder).close()
