@@ -87,6 +87,7 @@ def train_dragoman(data: Path, steps: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         settings = [f"train.max_steps={steps}", "evaluate.decode=false", f"batch.target_tokens={BATCH_TOKENS}"]
+        settings += ["batch.num_microbatches=2", "evaluate.train_pairs=0"]
         settings += ["model.dropout=0.1", "model.ffn_dropout=0.1", f"batch.max_pieces={MAX_PIECES}"]
         changes = [part for setting in settings for part in ("--set", setting)]
         command = [sys.executable, "-m", "dragoman.cli", "train", "tiny", "--data", str(data), "--run", str(run)]

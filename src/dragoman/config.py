@@ -142,6 +142,9 @@ class CheckpointConfig(Section):
     """What is kept on disk."""
 
     every_steps: Positive = Field(1_000, description="steps between two checkpoints; evaluations save one too")
+    every_minutes: Annotated[float, Field(ge=0)] = Field(
+        10.0, description="save at least so often, however long a step takes; 0: by steps alone"
+    )
     keep_last: Positive = Field(5, description="newest checkpoints kept, beside the best two")
     average_last: Natural = Field(0, description="average the newest k checkpoints into `average` at the end; 0: no")
 

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import shutil
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -56,6 +57,20 @@ class Progress:
             gains.append("best-bleu")
         self.num_evals_without_gain = 0 if "best-loss" in gains else self.num_evals_without_gain + 1
         return gains
+
+
+class SaveTimer:
+    """Says when the last save is too long ago. Rank 0's word counts: clocks of ranks differ."""
+
+    def __init__(self, every_minutes: float) -> None:
+        self._seconds = every_minutes * 60
+        self.reset()
+
+    def is_due(self) -> bool:
+        return self._seconds > 0 and time.monotonic() - self._since >= self._seconds
+
+    def reset(self) -> None:
+        self._since = time.monotonic()
 
 
 def save_checkpoint(

@@ -15,7 +15,13 @@ from dragoman.dist.world import World
 from dragoman.model.loss import linear_cross_entropy
 from dragoman.model.transformer import Transformer, initialize
 from dragoman.model.weights import load_weights
-from dragoman.train.checkpoint import keep_checkpoints, restore_checkpoint, save_average, save_checkpoint
+from dragoman.train.checkpoint import (
+    SaveTimer,
+    keep_checkpoints,
+    restore_checkpoint,
+    save_average,
+    save_checkpoint,
+)
 from dragoman.train.describe import describe_run
 from dragoman.train.feed import feed
 from dragoman.train.job import Job
@@ -46,6 +52,7 @@ def train(job: Job, world: World) -> str:
     progress, notes = restore_checkpoint(folder, model, optimizer)
     validator = Validator(data, plan, vocab, recipe, world)
     stopper = Stopper(recipe.train, progress)
+    save_timer = SaveTimer(recipe.checkpoint.every_minutes)
     recorder = Recorder(job, world, progress.step + 1)
     with world.together():
         recorder.start(describe_run(job, world, data, precision, gradient.buffer.numel()), plan, progress, notes)
@@ -61,7 +68,7 @@ def train(job: Job, world: World) -> str:
             step_input = next(inputs)
         num_tokens = step_input.plan.target_tokens
         gradient.zero()
-        totals = torch.zeros(4, dtype=torch.float64, device=world.device)
+        totals = torch.zeros(5, dtype=torch.float64, device=world.device)
         for piece in step_input.microbatches:
             torch.manual_seed(dropout_seed(recipe.train.seed, step, piece.index))
             with meter.phase("forward"), autocast():
@@ -72,11 +79,11 @@ def train(job: Job, world: World) -> str:
             with meter.phase("backward"):
                 (sums.loss / num_tokens).backward()
             totals[:2] += torch.stack([sums.loss.detach(), sums.nll])
-        # The ranks' votes on stopping cross the link with the losses, so that all of them take the same branch.
-        totals[2:] = torch.tensor(stopper.votes())
+        # The ranks' votes cross the link with the losses, so that all of them take the same branch.
+        totals[2:] = torch.tensor([*stopper.votes(), world.is_first and save_timer.is_due()])
         with meter.phase("exchange"):
             sync.exchange(gradient.buffer)
-            loss, nll, interrupted, late = world.sum(totals).tolist()
+            loss, nll, interrupted, late, save_is_due = world.sum(totals).tolist()
         with meter.phase("optimizer"):
             norm = gradient.clip(recipe.optim.max_norm).item()
             rate = lr_at(step, recipe.optim, recipe.model.d_model, recipe.train.max_steps)
@@ -97,12 +104,13 @@ def train(job: Job, world: World) -> str:
                 gains = progress.note_evaluation(evaluations[0].record) if evaluations else []
                 recorder.evaluation(step, evaluations, gains)
                 reason = reason or stopper.reason()
-        if is_evaluation or reason is not None or step % recipe.checkpoint.every_steps == 0:
+        if is_evaluation or reason is not None or save_is_due or step % recipe.checkpoint.every_steps == 0:
             with meter.phase("checkpoint"), world.together():
                 if world.is_first:
                     files = save_checkpoint(folder, progress, model, optimizer, recipe, data.vocab_path)
                     recorder.checkpoint(step, files)
                     keep_checkpoints(folder, max(recipe.checkpoint.keep_last, num_averaged), progress)
+            save_timer.reset()
         recorder.step(step_input.plan, loss / num_tokens, nll / num_tokens, rate, norm, meter.take())
 
     inputs.close()

@@ -140,3 +140,13 @@ def test_a_damaged_checkpoint_costs_only_the_steps_since_the_one_before(phrasebo
     run = read_run(tmp_path / "run")
     assert [step.loss for step in run.steps] == before
     assert [step.step for step in run.lost_steps] == [5, 6]
+
+
+def test_a_checkpoint_comes_by_the_clock_where_steps_are_slow(phrasebook_data, tmp_path):
+    settings = ("train.max_steps=4", "checkpoint.every_steps=100", "evaluate.every_steps=100")
+    saved = {}
+    for minutes in ("1e-6", "10.0"):
+        run = tmp_path / minutes
+        assert train_here(phrasebook_data, run, *settings, f"checkpoint.every_minutes={minutes}") == 0
+        saved[minutes] = [event["step"] for event in records(run, "events") if event["kind"] == "checkpoint"]
+    assert saved == {"1e-6": [1, 2, 3, 4], "10.0": [4]}
