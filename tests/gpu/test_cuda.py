@@ -43,7 +43,8 @@ def test_packed_attention_equals_padded(causal):
 
 
 def relative_error(value: torch.Tensor, reference: torch.Tensor) -> float:
-    return float((value.double() - reference.double()).norm() / reference.double().norm())
+    value, reference = value.detach().double(), reference.detach().double()
+    return float((value - reference).norm() / reference.norm())
 
 
 def test_fillers_change_nothing_and_give_no_nan():
@@ -91,3 +92,10 @@ def test_a_run_on_the_gpu_learns_like_one_on_the_cpu(phrasebook_data, tmp_path: 
     assert curves["cuda"] == pytest.approx(curves["cpu"], rel=2e-2)
     manifest = json.loads((tmp_path / "cuda" / "manifest.json").read_text())
     assert (manifest["device"], manifest["precision"]) == ("cuda", "bf16")
+
+
+def test_two_workers_share_one_gpu(phrasebook_data, tmp_path: Path):
+    """`dragoman demo` starts two workers whatever the machine has."""
+    arguments = ("train", "phrasebook", "--data", phrasebook_data, "--run", tmp_path / "run", "--workers", "2")
+    run_dragoman(*arguments, *changes("train.max_steps=6"), env={**os.environ, "DRAGOMAN_DEVICE": "cuda"})
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["device"] == "cuda"

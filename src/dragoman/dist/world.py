@@ -59,11 +59,13 @@ class World:
         """Every rank's value (plain JSON), in the order of ranks, on every rank."""
         if self.size == 1:
             return [value]
-        payload = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(self.device)
-        sizes = [torch.zeros(1, dtype=torch.int64, device=self.device) for _ in range(self.size)]
-        dist.all_gather(sizes, torch.tensor([payload.numel()], device=self.device))
+        # gloo gathers on the CPU only, nccl on the GPU only; both sum wherever the tensor lies.
+        device = self.device if dist.get_backend() == "nccl" else torch.device("cpu")
+        payload = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(device)
+        sizes = [torch.zeros(1, dtype=torch.int64, device=device) for _ in range(self.size)]
+        dist.all_gather(sizes, torch.tensor([payload.numel()], device=device))
         longest = int(max(size.item() for size in sizes))
-        padded = torch.zeros(longest, dtype=torch.uint8, device=self.device)
+        padded = torch.zeros(longest, dtype=torch.uint8, device=device)
         padded[: payload.numel()] = payload
         parts = [torch.zeros_like(padded) for _ in range(self.size)]
         dist.all_gather(parts, padded)
@@ -87,9 +89,14 @@ def open_world() -> World:
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     device = pick_device(local_rank)
     if size > 1:
-        backend = "gloo" if device.type == "cpu" else "nccl"
-        dist.init_process_group(backend, rank=rank, world_size=size, timeout=JOIN_TIMEOUT)
+        dist.init_process_group(_backend(device), rank=rank, world_size=size, timeout=JOIN_TIMEOUT)
     return World(rank, size, local_rank, device)
+
+
+def _backend(device: torch.device) -> str:
+    """nccl between GPUs, but it refuses two ranks on one of them; gloo does not."""
+    local_size = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return "nccl" if device.type == "cuda" and local_size <= torch.cuda.device_count() else "gloo"
 
 
 def pick_device(local_rank: int = 0) -> torch.device:

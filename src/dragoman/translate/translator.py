@@ -9,6 +9,7 @@ import torch
 from dragoman.allocator import keep_freed_memory
 from dragoman.data.placeholders import Restorations
 from dragoman.data.vocab import EOS_ID, Vocab
+from dragoman.dist.world import pick_device
 from dragoman.errors import DragomanError
 from dragoman.model.search import Found, SearchOptions, search
 from dragoman.model.transformer import Transformer
@@ -77,15 +78,14 @@ class Translator:
         return Hypothesis(self._vocab.decode_target(found.ids, restorations), found.score)
 
 
-def _checked(device: str | None) -> str:
+def _checked(device: str | None) -> torch.device:
     """The device asked for, which must be there; else the GPU where there is one."""
     if device is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        return pick_device()
     try:
-        torch.empty(0, device=device)
+        return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError):
         raise DragomanError(f"there is no device {device!r} here", "use cpu, or cuda where there is a GPU") from None
-    return device
 
 
 def _batches(order: Sequence[int], sources: Sequence[Sequence[int]], max_tokens: int) -> list[list[int]]:

@@ -32,9 +32,13 @@ def test_records_reach_the_disk_while_training_goes_on(folder):
     with RunWriter(folder, 1, flush_seconds=0.01) as writer:
         writer.write(a_step(1))
         deadline = time.monotonic() + 5
-        while not folder.steps_path.exists() and time.monotonic() < deadline:
+        while not is_written(folder.steps_path) and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert folder.steps_path.read_text().endswith("\n")
+        assert is_written(folder.steps_path)
+
+
+def is_written(path) -> bool:
+    return path.exists() and path.read_text().endswith("\n")
 
 
 def test_a_torn_last_line_costs_only_itself(folder):
