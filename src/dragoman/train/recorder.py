@@ -14,6 +14,8 @@ from dragoman.train.job import Job
 from dragoman.train.validate import Evaluation
 from dragoman.units import format_bytes_both, format_count, format_seconds
 
+SAMPLE_WIDTH = 160  # an untrained model may repeat a word for ever
+
 
 class Recorder:
     """Rank 0 speaks for the run; every rank records its own times."""
@@ -92,7 +94,8 @@ class Recorder:
             self._writer.write_event("best", step, pointer=pointer)
         decoded = [s for e in evaluations for s in e.sentences if s.hypothesis is not None]
         for sentence in decoded[: min(self._num_samples, 2)]:
-            self._console.say(f"    {sentence.source}  ->  {sentence.hypothesis}")
+            line = f"{sentence.source}  ->  {sentence.hypothesis}"
+            self._console.say(f"    {line[:SAMPLE_WIDTH]}")
 
     def checkpoint(self, step: int, files: dict[str, int]) -> None:
         self._writer.write_event("checkpoint", step, files=files)

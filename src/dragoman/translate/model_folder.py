@@ -43,7 +43,7 @@ def find_model(model: str | Path) -> ModelFolder:
             folder = ModelFolder(candidate.resolve())
             _require(folder.vocab_path, folder.path / "recipe.toml")
             return folder
-    if RunFolder(path).manifest_path.exists():
+    if checkpoints.is_dir():
         raise DragomanError(f"{path} has no checkpoint yet", "train longer, or set checkpoint.every_steps lower")
     raise DragomanError(f"{path} is not a model", "name a run folder or one of its checkpoints")
 
