@@ -12,6 +12,7 @@ import pytest
 
 from command_line import changes, run_dragoman
 from dragoman.model.weights import load_tensors
+from dragoman.run.folder import lock_run, open_run_folder, parse_step
 
 
 def train(data: Path, run: Path, workers: int, *settings: str, **options) -> None:
@@ -88,3 +89,18 @@ def test_ctrl_c_saves_and_leaves(phrasebook_data, tmp_path):
     assert events[-1]["kind"] == "stopped"
     saved = int((run / "checkpoints" / "last").readlink().name.removeprefix("step-"))
     assert saved == events[-1]["step"]
+
+
+def test_workers_do_not_outlive_a_killed_command(phrasebook_data, tmp_path):
+    """The command alone is killed: its workers save and leave, and the same command goes on from there."""
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "dragoman.cli", "train", "phrasebook", "--data", str(phrasebook_data)]
+    command += ["--run", str(run), "--workers", "2", *changes("train.max_steps=100000", "checkpoint.every_steps=3")]
+    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+    wait_for(run / "checkpoints" / "last", process)
+    process.kill()
+    process.wait()
+    lock_run(open_run_folder(run)).close()  # waits for the workers to be gone
+    events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    assert events[-1]["kind"] == "stopped"
+    assert parse_step((run / "checkpoints" / "last").readlink().name) == events[-1]["step"]

@@ -6,6 +6,7 @@ Paths only: no record is read or written here.
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,17 +146,23 @@ def open_run_folder(path: str | Path) -> RunFolder:
     return folder
 
 
-def lock_run(folder: RunFolder) -> IO[str]:
-    """Claim the run for this process until the file is closed or the process ends, however it ends."""
+def lock_run(folder: RunFolder, patience_seconds: float = 15.0) -> IO[str]:
+    """Claim the run for this process until the file is closed or the process ends, however it ends.
+
+    Waits a little: workers of a command that was killed a moment ago may still be saving.
+    """
+    deadline = time.monotonic() + patience_seconds
     file = (folder.path / ".lock").open("w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise DragomanError(
-            f"{folder.path} is being trained by another process", "wait for it, or name another run folder"
-        ) from None
-    return file
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except OSError:
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(0.1)
+    file.close()
+    raise DragomanError(f"{folder.path} is being trained by another process", "wait for it, or name another run folder")
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stopper:
-    """Watches limits and signals. The first signal asks to save and leave; a second one is not caught."""
+    """Watches limits and signals. A signal asks to save and leave; only a second Ctrl-C ends the rank at once."""
 
     def __init__(self, config: TrainConfig, progress: Progress) -> None:
         self._config = config
@@ -24,8 +24,9 @@ class Stopper:
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self._signal = number
-        for each in SIGNALS:
-            signal.signal(each, signal.SIG_DFL)
+        # SIGTERM may come several times for one cause: Linux sends one per thread when the launcher dies.
+        if number == signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def tick(self) -> None:
         """Bring the run's clock up to date; it counts over all attempts."""

@@ -1,9 +1,11 @@
 """One rank of a run: `python -m dragoman.train.worker JOB`, started by a launcher."""
 
+import ctypes
 import os
+import signal
 import sys
 import traceback
-from contextlib import nullcontext
+from contextlib import ExitStack
 
 from dragoman.allocator import keep_freed_memory
 from dragoman.dist.world import open_world
@@ -13,6 +15,13 @@ from dragoman.train.job import Job
 from dragoman.train.loop import train
 
 INTERRUPTED = 130
+PR_SET_PDEATHSIG = 1
+
+
+def end_with_launcher() -> None:
+    """Ask Linux for a SIGTERM when the process that started this one dies, so that no worker trains on alone."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def main(argument: str) -> int:
@@ -21,7 +30,10 @@ def main(argument: str) -> int:
     world = open_world()
     job = Job.from_json(argument)
     try:
-        with lock_run(job.folder) if world.is_first else nullcontext():
+        with ExitStack() as claim:
+            with world.together():  # no rank reads the folder before it is ours
+                if world.is_first:
+                    claim.enter_context(lock_run(job.folder))
             reason = train(job, world)
     except DragomanError as error:
         if os.environ.get("DRAGOMAN_DEBUG"):
@@ -36,4 +48,5 @@ def main(argument: str) -> int:
 
 
 if __name__ == "__main__":
+    end_with_launcher()
     sys.exit(main(sys.argv[1]))

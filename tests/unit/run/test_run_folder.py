@@ -54,6 +54,6 @@ def test_a_run_is_claimed_by_one_process_at_a_time(tmp_path):
     folder = create_run_folder(tmp_path / "run")
     claim = lock_run(folder)
     with pytest.raises(DragomanError, match="being trained by another process"):
-        lock_run(folder)
+        lock_run(folder, patience_seconds=0.0)
     claim.close()
     lock_run(folder).close()
