@@ -1,5 +1,5 @@
 """Memory allocation on the CPU. Tensors of a step are of the same sizes again and again; by default glibc gives large
-ones back to the kernel each time, and zeroing the fresh pages costs up to three quarters of an element-wise operation.
+ones back to the kernel each time, and zeroing the fresh pages can cost more than the operation itself.
 """
 
 import ctypes

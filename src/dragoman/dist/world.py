@@ -72,12 +72,6 @@ class World:
         cut = [part[: int(size.item())].cpu().numpy().tobytes() for part, size in zip(parts, sizes, strict=True)]
         return [json.loads(text) for text in cut]
 
-    def broadcast(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Rank 0's values everywhere, in place."""
-        if self.size > 1:
-            dist.broadcast(tensor, src=0)
-        return tensor
-
     def close(self) -> None:
         if self.size > 1:
             dist.destroy_process_group()
