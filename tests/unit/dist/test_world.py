@@ -71,7 +71,6 @@ def test_two_ranks_see_the_same_sums_votes_and_values(seen):
     for rank in seen:
         assert rank["sum"] == [2.0, 10.0]
         assert rank["any"] == [True, False, True]
-        assert rank["broadcast"] == [0.0, 0.0]
         assert rank["gather"] == [
             {"rank": 0, "text": "ü", "rows": [[1, None]]},
             {"rank": 1, "text": "üüüüüü", "rows": [[1, None]]},

@@ -24,7 +24,6 @@ def main(folder: Path) -> None:
         "sum": world.sum(torch.tensor([1.0, 10.0 * world.rank])).tolist(),
         "any": [world.any(world.rank == 1), world.any(False), world.any(True)],
         "gather": world.gather({"rank": world.rank, "text": "ü" * (1 + 5 * world.rank), "rows": [[1, None]]}),
-        "broadcast": world.broadcast(torch.full((2,), float(world.rank))).tolist(),
         "exchanged": gradient.tolist(),
         "sent_bytes": sync.sent_bytes(gradient),
     }
