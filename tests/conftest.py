@@ -1,7 +1,9 @@
 """What all tests share: small data, made once."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -10,6 +12,38 @@ from command_line import changes, run_dragoman
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Exactness is promised on the CPU; tests/gpu asks for the GPU by name.
 os.environ.setdefault("DRAGOMAN_DEVICE", "cpu")
+
+
+# What a machine may lack; --require=NAME,NAME makes a failure of what would be skipped for it.
+CAPABILITIES = ("network", "browser")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require", default="", metavar="NAMES", help="fail where one of these is missing: network,browser"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    unknown = set(required(config)) - set(CAPABILITIES)
+    if unknown:
+        raise pytest.UsageError(f"--require knows {', '.join(CAPABILITIES)}, not {', '.join(sorted(unknown))}")
+
+
+def required(config: pytest.Config) -> list[str]:
+    return [name for name in config.getoption("--require").split(",") if name]
+
+
+@pytest.fixture(scope="session")
+def lacking(pytestconfig: pytest.Config) -> Callable[[str, str], NoReturn]:
+    """`lacking("network", reason)` skips the test or, where that is required, fails it."""
+
+    def end(capability: str, reason: str) -> NoReturn:
+        if capability in required(pytestconfig):
+            pytest.fail(f"{capability} is required and missing: {reason}", pytrace=False)
+        pytest.skip(f"no {capability}: {reason}")
+
+    return end
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Small runs inside the test process: the code a worker runs, without paying for another import of torch."""
 
 import json
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -12,9 +13,9 @@ import pytest
 
 from command_line import TINY_RUN
 from dragoman.cli import app, run_guarded
-from dragoman.commands.train import check_job
 from dragoman.config import Recipe
 from dragoman.recipe import load_recipe
+from dragoman.train.job import make_job
 from dragoman.train.worker import main
 
 
@@ -24,7 +25,8 @@ def tiny_recipe(*settings: str) -> Recipe:
 
 def tiny_job(data: Path, run: Path, *settings: str, workers: int = 1, init: Path | None = None) -> str:
     """Checked as the command checks it; what a worker is given."""
-    return check_job("phrasebook", [*TINY_RUN, *settings], data, run, workers, None if init is None else str(init))
+    command = shlex.join(["dragoman", *sys.argv[1:]])
+    return make_job(tiny_recipe(*settings), data, run, workers, command, None if init is None else str(init)).to_json()
 
 
 def train_here(data: Path, run: Path, *settings: str, init: Path | None = None) -> int:

@@ -14,6 +14,7 @@ from dragoman.cli import COMMANDS
 
 SOURCE = Path(__file__).parents[1] / "src" / "dragoman"
 LAYERS = (
+    ("__main__",),
     ("cli",),
     ("commands",),
     ("web",),

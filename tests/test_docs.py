@@ -51,10 +51,17 @@ def dragoman_calls(line: str) -> list[list[str]]:
         if word not in SHELL_OPERATORS:
             command.append(word)
             continue
-        if command[:1] == ["dragoman"] and not calls_output(command):
-            calls.append(command[1:])
+        calls += [part[1:] for part in parted(command) if part[:1] == ["dragoman"] and not calls_output(part)]
         command = []
     return calls
+
+
+def parted(command: list[str]) -> list[list[str]]:
+    """`dragoman lab --link 1gbit -- dragoman train tiny` is two commands."""
+    if "--" not in command:
+        return [command]
+    middle = command.index("--")
+    return [command[:middle], *parted(command[middle + 1 :])]
 
 
 def calls_output(command: list[str]) -> bool:
@@ -98,7 +105,7 @@ def test_there_are_command_lines_to_check():
 @pytest.mark.parametrize("page", [README, *GUIDES], ids=lambda page: page.stem)
 def test_commands_in_running_text_exist(page, monkeypatch):
     for text in INLINE.findall(page.read_text(encoding="utf-8")):
-        words = text.split()[1:]
+        words = parted(text.split())[0][1:]
         if words[0].startswith("-"):
             continue
         parser = parser_of(words[0], monkeypatch)

@@ -17,9 +17,14 @@ from dragoman.errors import DragomanError
 COMMANDS = {
     "demo": "The whole job on the embedded corpus: prepare, train, evaluate, translate, report.",
     "prepare": "Turn parallel text into cleaned, shuffled, encoded shards.",
+    "setup": "Install this very version and torch on the hosts, all at once.",
     "train": "Train a model; the same command again goes on where it was.",
+    "attach": "Show a run on several hosts again, until it ends; Ctrl-C leaves it running.",
+    "stop": "End every worker of a run on every host; they save first.",
     "evaluate": "Score a model: BLEU, chrF and TER with signature and confidence interval.",
     "translate": "Translate text, line by line.",
+    "lab": "Run a command on emulated hosts joined by a shaped link, on one Linux machine.",
+    "fetch": "Bring a run home, verify it, and say whether the machines may be cancelled.",
     "report": "Write one self-contained page about a run.",
 }
 

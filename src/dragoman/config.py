@@ -158,9 +158,38 @@ class DecodeConfig(Section):
 
 
 class SyncConfig(Section):
-    """How gradients travel between ranks."""
+    """How ranks stay together. `docs/guide/several-machines.md` says what each method costs."""
 
-    method: Literal["dense"] = Field("dense", description="dense: the exact sum of all gradients")
+    method: Literal["auto", "dense", "int8", "powersgd", "diloco"] = Field(
+        "auto",
+        description="dense: the exact sum of all gradients; int8, powersgd: smaller gradients; diloco: replicas that "
+        "are averaged while they train; auto: dense on one machine, else by measured compute and link",
+    )
+    precision: Literal["auto", "fp32", "bf16", "fp16", "int8", "int4", "sign"] = Field(
+        "auto", description="what travels; dense: fp32 (auto), bf16 or fp16; diloco: any, sign (auto)"
+    )
+    every_steps: Positive = Field(4, description="diloco: steps in which every weight travels once")
+    delay_steps: Positive = Field(1, description="diloco: steps a fragment may take to travel")
+    inner_rate: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="diloco: factor on a replica's learning rate; 0: root of the number of replicas"
+    )
+    outer_rate: float = Field(1.0, gt=0, description="diloco: how far the shared weights follow the mean movement")
+    outer_momentum: Share = Field(0.0, description="diloco: Nesterov momentum of that movement")
+    replica: Literal["host", "rank"] = Field("host", description="diloco: what trains by itself")
+    matrix_rank: Positive = Field(4, description="powersgd: columns of the thin factors")
+    dense_steps: Natural = Field(10, description="powersgd: first steps that are exchanged whole")
+
+    @model_validator(mode="after")
+    def _fits_the_method(self) -> "SyncConfig":
+        allowed = {"dense": ("auto", "fp32", "bf16", "fp16"), "int8": ("auto",), "powersgd": ("auto",)}
+        if self.precision not in allowed.get(self.method, (self.precision,)):
+            raise ValueError(f"sync.precision {self.precision} does not exist for sync.method {self.method}")
+        if self.delay_steps > self.every_steps:
+            raise ValueError(
+                f"sync.delay_steps {self.delay_steps} exceeds sync.every_steps {self.every_steps}: "
+                "a fragment would set out again before it landed"
+            )
+        return self
 
 
 class Recipe(Section):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,14 +29,16 @@ def losses(run: Path) -> list[float]:
 
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("fp64", 1e-10), ("fp32", 1e-3)])
-def test_two_workers_give_the_losses_of_one(phrasebook_data, tmp_path, precision, tolerance):
+def test_two_or_three_workers_give_the_losses_of_one(phrasebook_data, tmp_path, precision, tolerance):
+    """Four microbatches: three workers have unequal shares."""
     settings = ("train.max_steps=50", f"train.precision='{precision}'", "evaluate.every_steps=50")
-    train(phrasebook_data, tmp_path / "one", 1, *settings)
-    train(phrasebook_data, tmp_path / "two", 2, *settings)
-    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    for workers in (1, 2, 3):
+        train(phrasebook_data, tmp_path / str(workers), workers, *settings)
+    one, *others = (losses(tmp_path / str(workers)) for workers in (1, 2, 3))
     assert len(one) == 50
     assert one[-1] < one[0]
-    assert max(abs(a - b) / a for a, b in zip(one, two, strict=True)) < tolerance
+    for several in others:
+        assert max(abs(a - b) / a for a, b in zip(one, several, strict=True)) < tolerance
 
 
 def test_killed_without_warning_it_goes_on_and_ends_with_the_same_bits(phrasebook_data, tmp_path):
@@ -57,6 +60,24 @@ def test_killed_without_warning_it_goes_on_and_ends_with_the_same_bits(phraseboo
         assert_same_tensors(tmp_path / "whole", run, name)
     attempts = json.loads((run / "manifest.json").read_text())["attempts"]
     assert [entry["attempt"] for entry in attempts] == [1, 2]
+
+
+@pytest.mark.parametrize("method", ["int8", "powersgd", "diloco"])
+def test_every_exchange_goes_on_from_its_state_with_the_same_bits(phrasebook_data, tmp_path, method):
+    exchange = (f"sync.method='{method}'", "sync.replica='rank'", "sync.every_steps=4", "sync.dense_steps=3")
+    settings = ("evaluate.every_steps=20", "checkpoint.every_steps=6", *exchange)
+    train(phrasebook_data, tmp_path / "whole", 2, "train.max_steps=20", *settings)
+    run = tmp_path / "halves"
+    # The last step of a run is special (replicas are made equal): stop by the checkpoint of the middle instead.
+    train(phrasebook_data, run, 2, "train.max_steps=20", *settings)
+    for step in (18, 20):
+        shutil.rmtree(run / "checkpoints" / f"step-{step:08d}")
+    train(phrasebook_data, run, 2, "train.max_steps=20", *settings)
+    assert len(json.loads((run / "manifest.json").read_text())["attempts"]) == 2
+    assert losses(run) == losses(tmp_path / "whole")
+    assert_same_tensors(tmp_path / "whole", run, "weights.safetensors")
+    for rank in (0, 1):
+        assert_same_tensors(tmp_path / "whole", run, f"rank-00{rank}.safetensors")
 
 
 def wait_for(path: Path, process: subprocess.Popen) -> None:

@@ -16,6 +16,9 @@ SENTENCES = ("The old baker gave his neighbour a warm cake.", "I do not want to 
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for data, run and report.")] = Path("demo"),
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
+    link: Annotated[
+        str | None, typer.Option(metavar="SPEED", help="Train on two emulated hosts joined by such a link: 20mbit.")
+    ] = None,
 ) -> None:
     """The whole job on the embedded corpus: prepare, train, evaluate, translate, report."""
     from dragoman.commands.evaluate import evaluate
@@ -23,12 +26,18 @@ def demo(
     from dragoman.commands.report import report
     from dragoman.commands.train import train
 
+    if link is not None:
+        _try_lab(link)
     start = time.monotonic()
     data, run = out / "data", out / "run"
     _heading(f"1 of 5  prepare: English-German sentences from a grammar -> {data}")
     prepare("phrasebook", out=data)
-    _heading(f"2 of 5  train: a small Transformer on {workers} local workers -> {run}")
-    train("phrasebook", data=data, run=run, workers=workers)
+    if link is None:
+        _heading(f"2 of 5  train: a small Transformer on {workers} local workers -> {run}")
+        train("phrasebook", data=data, run=run, workers=workers)
+    else:
+        _heading(f"2 of 5  train: a small Transformer on two emulated hosts -> {run}")
+        _train_in_lab(link, data, run, workers)
     _heading("3 of 5  evaluate: 1,000 test sentences; none of their verbs was seen in such a sentence before")
     evaluate(str(run))
     _heading("4 of 5  translate")
@@ -42,6 +51,30 @@ def demo(
         f"  Translate a sentence:       echo 'The child reads a letter.' | {_program()} translate {run}\n"
         f"  Train on your own text:     {_program()} prepare --languages en-de --source a.en --target a.de --out data"
     )
+
+
+def _try_lab(link: str) -> None:
+    """A machine that cannot have emulated hosts says so now, not after the data is prepared."""
+    from dragoman.launch.lab.lab import open_lab
+    from dragoman.launch.lab.link import parse_link
+
+    with open_lab(1, parse_link(link)):
+        pass
+
+
+def _train_in_lab(link: str, data: Path, run: Path, workers: int) -> None:
+    from dragoman.launch.lab.foreground import run_in_lab
+    from dragoman.launch.lab.lab import open_lab
+    from dragoman.launch.lab.link import parse_link
+
+    command = [sys.executable, "-P", "-m", "dragoman.cli", "train", "phrasebook", "--hosts", "a,b"]
+    command += ["--workers", str(max(1, workers // 2)), "--data", str(data.resolve()), "--run", str(run.resolve())]
+    with open_lab(2, parse_link(link), working_folder=data.parent) as lab:
+        for line in lab.describe():
+            typer.echo(line, err=True)
+        code = run_in_lab(lab, command)
+    if code:
+        raise typer.Exit(code)
 
 
 def _program() -> str:

@@ -1,110 +1,94 @@
-"""`dragoman train`: check everything that can be wrong, then start the workers. No torch in this process."""
+"""`dragoman train`: check everything that can be wrong, then start the workers. No torch in this process, but where
+torchrun has made it a worker itself."""
 
+import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dragoman.errors import DragomanError
 
-if TYPE_CHECKING:
-    from dragoman.config import Recipe
-    from dragoman.translate.model_folder import ModelFolder
+RANK_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+STORE_PORT = 29400
 
 
 def train(
     recipe: Annotated[str, typer.Argument(help="A shipped recipe, or a TOML file.")] = "small",
     data: Annotated[Path | None, typer.Option(help="Folder made by `dragoman prepare`.")] = None,
     run: Annotated[Path | None, typer.Option(help="Run folder; one that exists goes on where it was.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes on this machine; one per GPU where there are.")] = 1,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes on this machine, or on each host; one per GPU where there are.")
+    ] = None,
+    hosts: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Machines: a,b:2,user@c (b with two workers), or a hosts.toml.")
+    ] = None,
     init: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Start from this run's or checkpoint's weights.")
     ] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting of the recipe.")
     ] = None,
+    push_data: Annotated[bool, typer.Option("--push-data", help="Copy the data folder to hosts that lack it.")] = False,
+    interface: Annotated[str | None, typer.Option(help="Network card between the hosts, such as eth1.")] = None,
+    subnet: Annotated[str | None, typer.Option(help="Network between the hosts, such as 10.0.0.0/8.")] = None,
+    mirror: Annotated[
+        str | None, typer.Option(metavar="DEST", help="Copy the run there all the time: host:path, or a URL.")
+    ] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="With --hosts: start it and leave.")] = False,
+    node_rank: Annotated[
+        int | None, typer.Option(min=0, help="With --hosts: started by hand on each host; this one's number, from 0.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="With --node-rank: where the first host listens.")] = (
+        STORE_PORT
+    ),
     help_recipe: Annotated[bool, typer.Option("--help-recipe", help="Show every setting of a recipe.")] = False,
 ) -> None:
     """Train a model; the same command again goes on where it was."""
-    from dragoman.launch.local import start_workers
+    from dragoman.commands import train_hosts, train_local
+    from dragoman.recipe import load_recipe
 
     if help_recipe:
-        _show_settings()
+        train_local.show_settings()
         return
     if data is None or run is None:
         missing = "--data" if data is None else "--run"
         raise DragomanError(f"{missing} is missing", "dragoman train RECIPE --data DIR --run DIR")
-    argument = check_job(recipe, changes or [], data, run, workers, init)
-    code = start_workers("dragoman.train.worker", [argument], workers)
+    is_rank = all(name in os.environ for name in RANK_VARIABLES)
+    needs_hosts = {"--node-rank": node_rank, "--push-data": push_data, "--detach": detach}
+    if hosts is None:
+        _refuse({**needs_hosts, "--interface": interface, "--subnet": subnet}, "without --hosts", "name the machines")
+    if is_rank:
+        _refuse({"--hosts": hosts, "--workers": workers, "--mirror": mirror}, "under torchrun", "leave it out")
+    if node_rank is not None:
+        _refuse(
+            {**needs_hosts, "--node-rank": None, "--subnet": subnet, "--mirror": mirror},
+            "with --node-rank",
+            "leave it out",
+        )
+    words = (recipe, *(word for change in changes or [] for word in ("--set", change)))
+    order = train_local.Order(load_recipe(recipe, changes or []), data, run, init, _command_line(), words)
+    if is_rank:
+        code = train_local.train_as_rank(order)
+    elif hosts is None:
+        code = train_local.train_here(order, workers or 1, mirror)
+    elif node_rank is not None:
+        code = train_hosts.train_by_hand(order, hosts, node_rank, port, workers, interface)
+    else:
+        network = train_hosts.Network(interface, subnet)
+        code = train_hosts.train_on_hosts(order, hosts, workers, network, push_data, mirror, detach)
     if code:
         raise typer.Exit(code)
 
 
-def check_job(recipe_name: str, changes: list[str], data: Path, run: Path, workers: int, init: str | None) -> str:
-    """Everything a worker needs, as JSON, after every check that needs no torch."""
-    from dragoman.data.shards import open_shards
-    from dragoman.recipe import load_recipe
-    from dragoman.run.folder import create_run_folder
-    from dragoman.run.reader import read_manifest
-    from dragoman.train.job import Job, check_same_run
-
-    recipe = load_recipe(recipe_name, changes)
-    shards = open_shards(data)
-    init_weights = None
-    if init is not None:
-        model = _checked_init(init, shards.manifest.vocab.sha256)
-        shaped = _shaped_like(recipe, model.recipe, f"recipe {recipe_name} with --init {init}")
-        if shaped.model != recipe.model:
-            typer.echo(f"the sizes of the model are those of {init}, not of recipe {recipe_name}", err=True)
-        recipe = shaped
-        init_weights = model.weights_path
-    if workers > recipe.batch.num_microbatches:
-        raise DragomanError(
-            f"{workers} workers but only {recipe.batch.num_microbatches} microbatches a step",
-            f"give fewer workers, or --set batch.num_microbatches={workers}",
-        )
-    folder = create_run_folder(run)
-    attempt = 1
-    if folder.manifest_path.exists():
-        manifest = read_manifest(folder)
-        check_same_run(manifest, recipe, shards.manifest.fingerprint, run)
-        attempt = max((entry.attempt for entry in manifest.attempts), default=0) + 1
-    command = shlex.join(["dragoman", *sys.argv[1:]])
-    return Job(recipe, data, run, attempt, command, init_weights).to_json()
+def _command_line() -> str:
+    return shlex.join(["dragoman", *sys.argv[1:]])
 
 
-def _checked_init(init: str, vocab_sha256: str) -> "ModelFolder":
-    from dragoman.data.manifest import file_sha256
-    from dragoman.translate.model_folder import find_model
-
-    model = find_model(init)
-    if file_sha256(model.vocab_path) != vocab_sha256:
-        raise DragomanError(
-            f"the data was encoded with another vocabulary than {init}",
-            f"prepare it again with --vocab {model.vocab_path}",
-        )
-    return model
-
-
-def _shaped_like(recipe: "Recipe", other: "Recipe", origin: str) -> "Recipe":
-    """The recipe with the other's model; dropout, which is no matter of shape, stays its own."""
-    from dragoman.recipe import parse_recipe
-
-    dropout = recipe.model.model_dump(include={"dropout", "ffn_dropout"})
-    return parse_recipe({**recipe.model_dump(), "model": {**other.model.model_dump(), **dropout}}, origin)
-
-
-def _show_settings() -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from dragoman.recipe import recipe_fields, shipped_recipes
-
-    table = Table("key", "type", "default", "meaning", box=None, header_style="bold")
-    for row in recipe_fields():
-        table.add_row(*row)
-    console = Console()
-    console.print(table)
-    console.print(f"\nShipped recipes: {', '.join(shipped_recipes())}. Change a setting with --set key=value.")
+def _refuse(options: dict[str, object], when: str, hint: str) -> None:
+    """An option that would have no effect is a mistake."""
+    idle = [name for name, value in options.items() if value is not None and value is not False]
+    if idle:
+        raise DragomanError(f"{idle[0]} means nothing {when}", hint)

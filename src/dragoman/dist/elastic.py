@@ -1,39 +1,98 @@
-"""Starts a fixed number of worker processes on this machine through torchrun's agent, and says how they ended."""
+"""Starts the worker processes of one host through torchrun's agent, with a fixed world, and says how they ended."""
 
+import dataclasses
 import logging
+import os
 import sys
 import uuid
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, LogsDest
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from dragoman.dist.rendezvous import BACKEND, Meeting
+from dragoman.errors import DragomanError
+
+LOOPBACK = "127.0.0.1"
+ECHO_SECONDS = 2
+Reroute = Callable[[dict[int, dict[str, str]]], dict[int, str]]
+
+
+class Routes(DefaultLogsSpecs):
+    """Where workers' output goes: `reroute` sees their environments and gives a path per local rank, or nothing."""
+
+    def __init__(self, reroute: Reroute) -> None:
+        super().__init__(log_dir=os.devnull)  # no folder of torch's is left behind
+        self._reroute = reroute
+
+    def reify(self, envs: dict[int, dict[str, str]]) -> LogsDest:
+        paths = self._reroute(envs)
+        outputs = {rank: paths.get(rank, "") for rank in envs}
+        plain = super().reify(envs)
+        return dataclasses.replace(plain, stdouts=outputs, stderrs=outputs, tee_stdouts={}, tee_stderrs={})
+
 
 def run_workers(command: Sequence[str], num_workers: int) -> int:
-    """Run `command` (arguments of this Python) as `num_workers` ranks; the exit code of the first that failed, or 0."""
+    """Run `command` (arguments of this Python) as `num_workers` ranks of this machine alone; the exit code."""
+    return exit_code(run_node(command, num_workers, Meeting(0, ("here",), LOOPBACK, 0)))
+
+
+def run_node(
+    command: Sequence[str], num_workers: int, meeting: Meeting, reroute: Reroute = lambda _: {}
+) -> dict[int, int]:
+    """Run this host's workers among those of all hosts; rank -> exit code of those that failed, as Popen has it.
+
+    A signal to this process goes to the workers and gives `{-1: code}`.
+    """
+    refusals: list[DragomanError] = []
     config = LaunchConfig(
-        run_id=uuid.uuid4().hex,
-        min_nodes=1,
-        max_nodes=1,
+        run_id=_run_id(meeting),
+        min_nodes=len(meeting.node_names),
+        max_nodes=len(meeting.node_names),
         nproc_per_node=num_workers,
-        rdzv_backend="c10d",
-        rdzv_endpoint="127.0.0.1:0",
-        local_addr="127.0.0.1",
+        rdzv_backend=BACKEND,
+        rdzv_configs={"meeting": meeting, "refuse": refusals.append},
+        local_addr=meeting.address,
         max_restarts=0,
         monitor_interval=0.1,
+        logs_specs=Routes(reroute),
     )
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     logging.getLogger("torch.distributed.launcher").setLevel(logging.CRITICAL)
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             elastic_launch(config, sys.executable)(*command)
     except ChildFailedError as error:
-        codes = [failure.exitcode for failure in error.failures.values()]
-        # A rank that fails takes the others down with it: the lowest positive code is the cause.
-        return min((code for code in codes if code > 0), default=1)
+        first = min(failure.timestamp for failure in error.failures.values())
+        # torch ends the others once one has failed: what comes later was its doing, or an echo.
+        return {
+            rank: failure.exitcode
+            for rank, failure in error.failures.items()
+            if failure.timestamp - first <= ECHO_SECONDS
+        }
     except SignalException as error:
-        return 128 + error.sigval.value
-    return 0
+        return {-1: 128 + error.sigval.value}
+    except DragomanError:
+        raise
+    except Exception:
+        if refusals:
+            raise refusals[0] from None
+        raise
+    return {}
+
+
+def exit_code(failures: dict[int, int]) -> int:
+    """One code for all. A rank that fails takes the others down with it: the lowest positive code is the cause."""
+    if not failures:
+        return 0
+    return min((code for code in failures.values() if code > 0), default=1)
+
+
+def _run_id(meeting: Meeting) -> str:
+    """Keys of the store begin with it: all hosts must have the same, and one machine alone may have any."""
+    return uuid.uuid4().hex if len(meeting.node_names) == 1 else f"hosts-{len(meeting.node_names)}"

@@ -1,51 +1,104 @@
-"""How gradients travel between ranks. The loop calls `exchange` once a step and knows nothing else.
+"""How ranks stay together: the one seam between the training loop and the methods of exchange.
 
 Each rank brings the sum of its own microbatches, already divided by the target tokens of all ranks, so that the
 exchanged sum is the mean over the whole step however unevenly the microbatches fell.
 """
 
-from typing import Protocol
+from contextlib import AbstractContextManager, nullcontext
+from typing import ClassVar, Protocol
 
 import torch
 
-from dragoman.config import SyncConfig
 from dragoman.dist.world import World
+from dragoman.model.flat import FlatModel
+
+Totals = list[float]
 
 
 class Sync(Protocol):
-    """One way to exchange gradients."""
+    """One method of exchange. The loop calls these in the order in which they stand here."""
 
-    def exchange(self, gradient: torch.Tensor) -> None:
-        """Replace this rank's flat gradient by that of the whole step, in place."""
+    has_replicas: ClassVar[bool]
+    """Whether ranks hold weights and optimizer averages of their own between exchanges."""
+
+    @property
+    def rate_factor(self) -> float:
+        """What the optimizer's learning rate is to be multiplied by."""
         ...
 
-    def sent_bytes(self, gradient: torch.Tensor) -> int:
-        """Bytes this rank sends for one such exchange."""
+    def begin_last_backward(self) -> None:
+        """The step's last backward pass is about to run: what it finishes may travel at once."""
+        ...
+
+    def exchange(self, own_tokens: int, all_tokens: int) -> None:
+        """Make the flat gradient the one of this update: of the whole step, or of this rank's part of it."""
+        ...
+
+    def advance(self, step: int, totals: torch.Tensor) -> list[Totals]:
+        """After the update: sum `totals` (float64) over all ranks. Gives the sums that have arrived by now, oldest
+        first; a method that keeps the link busy in the background gives them some steps late, on all ranks alike."""
+        ...
+
+    def settle(self) -> list[Totals]:
+        """Wait for what is under way, so that the state can be saved; the sums that had not been given yet."""
+        ...
+
+    def finish(self) -> list[Totals]:
+        """Make all ranks' weights equal, at the end of the run; the sums that had not been given yet."""
+        ...
+
+    def shared_weights(self) -> AbstractContextManager[None]:
+        """Inside, the model has the weights that all ranks agree on: to judge and to save."""
         ...
 
     def state(self) -> dict[str, torch.Tensor]:
         """What a resumed run needs of this rank's own; empty where the method keeps nothing."""
         ...
 
+    def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Go on from such a state, the model having its saved shared weights; from nothing where it is empty."""
+        ...
 
-class DenseSync:
-    """The exact sum."""
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes this rank has sent so far, by the method's own count."""
+        ...
 
-    def __init__(self, world: World) -> None:
+
+class GradientSync:
+    """What the methods share that exchange gradients and so keep all ranks equal at every step."""
+
+    has_replicas: ClassVar[bool] = False
+
+    def __init__(self, world: World, flat: FlatModel) -> None:
         self._world = world
+        self._flat = flat
 
-    def exchange(self, gradient: torch.Tensor) -> None:
-        self._world.sum(gradient)
+    @property
+    def rate_factor(self) -> float:
+        return 1.0
 
-    def sent_bytes(self, gradient: torch.Tensor) -> int:
-        size = self._world.size
-        return round(2 * (size - 1) / size * gradient.numel() * gradient.element_size())
+    def begin_last_backward(self) -> None:
+        pass
+
+    def advance(self, step: int, totals: torch.Tensor) -> list[Totals]:
+        return [self._world.sum(totals).tolist()]
+
+    def settle(self) -> list[Totals]:
+        return []
+
+    def finish(self) -> list[Totals]:
+        return []
+
+    def shared_weights(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def state(self) -> dict[str, torch.Tensor]:
         return {}
 
+    def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
+        pass
 
-def make_sync(config: SyncConfig, world: World) -> Sync:
-    """The exchange a recipe names."""
-    assert config.method == "dense"
-    return DenseSync(world)
+    @property
+    def sent_bytes(self) -> int:
+        return self._world.sent_bytes

@@ -1,30 +1,60 @@
-"""Who am I among the ranks, and the few small collectives everything needs. One class serves one rank and many."""
+"""Who am I among the ranks, and the few collectives everything needs. One class serves one rank and many.
+
+Every byte that leaves a rank leaves through here and is counted; the methods in `sync` decide what travels.
+"""
 
 import datetime
 import json
 import os
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import torch
 import torch.distributed as dist
 
+from dragoman.dist.rendezvous import join_ranks
 from dragoman.errors import DragomanError
+from dragoman.plan.payload import ring_bytes
 
 JOIN_TIMEOUT = datetime.timedelta(minutes=10)
+T = TypeVar("T")
+
+
+class Pending(Generic[T]):
+    """A collective under way; `wait` gives its result."""
+
+    def __init__(self, work: dist.Work | None, result: Callable[[], T]) -> None:
+        self._work = work
+        self._result = result
+
+    def wait(self) -> T:
+        if self._work is not None:
+            self._work.wait()
+        return self._result()
 
 
 class World:
     """This rank, its device and its peers. With one rank every collective is the identity."""
 
-    def __init__(self, rank: int, size: int, local_rank: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        rank: int,
+        size: int,
+        local_rank: int,
+        device: torch.device,
+        host_number: int = 0,
+        group: dist.ProcessGroup | None = None,
+    ) -> None:
         self.rank = rank
         self.size = size
         self.local_rank = local_rank
         self.device = device
-        self.host = socket.gethostname()
+        self.host_number = host_number
+        self.host = os.environ.get("DRAGOMAN_HOST") or socket.gethostname()
+        self.sent_bytes = 0
+        self._group = group
 
     @property
     def is_first(self) -> bool:
@@ -33,8 +63,41 @@ class World:
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
         """Sum over all ranks, in place."""
+        return self.start_sum(tensor).wait()
+
+    def start_sum(self, tensor: torch.Tensor) -> Pending[torch.Tensor]:
+        """The same, while this rank goes on; the tensor is not to be touched before `wait`."""
+        if self.size == 1:
+            return Pending(None, lambda: tensor)
+        self.sent_bytes += ring_bytes(tensor.numel() * tensor.element_size(), self.size)
+        return Pending(dist.all_reduce(tensor, group=self._group, async_op=True), lambda: tensor)
+
+    def start_gather(self, payload: torch.Tensor) -> Pending[list[torch.Tensor]]:
+        """Everybody's tensor (the same size everywhere), in the order of ranks, while this rank goes on."""
+        if self.size == 1:
+            return Pending(None, lambda: [payload])
+        carried = payload.to(self._carrier)
+        parts = [torch.empty_like(carried) for _ in range(self.size)]
+        self.sent_bytes += (self.size - 1) * carried.numel() * carried.element_size()
+        work = dist.all_gather(parts, carried, group=self._group, async_op=True)
+        return Pending(work, lambda: [part.to(payload.device) for part in parts])
+
+    def swap(self, chunks: torch.Tensor) -> torch.Tensor:
+        """Row i goes to rank i; the rows that came, in the order of ranks."""
+        if self.size == 1:
+            return chunks
+        carried = chunks.to(self._carrier)
+        received = torch.empty_like(carried)
+        self.sent_bytes += (self.size - 1) * carried[0].numel() * carried.element_size()
+        dist.all_to_all_single(received, carried, group=self._group)
+        return received.to(chunks.device)
+
+    def broadcast(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Rank 0's values on every rank, in place."""
         if self.size > 1:
-            dist.all_reduce(tensor)
+            # A tree of ranks: what rank 0 sends is at most this, what others send at most as much.
+            self.sent_bytes += tensor.numel() * tensor.element_size()
+            dist.broadcast(tensor, group=self._group, group_src=0)
         return tensor
 
     def any(self, flag: bool) -> bool:
@@ -59,18 +122,37 @@ class World:
         """Every rank's value (plain JSON), in the order of ranks, on every rank."""
         if self.size == 1:
             return [value]
-        # gloo gathers on the CPU only, nccl on the GPU only; both sum wherever the tensor lies.
-        device = self.device if dist.get_backend() == "nccl" else torch.device("cpu")
-        payload = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(device)
-        sizes = [torch.zeros(1, dtype=torch.int64, device=device) for _ in range(self.size)]
-        dist.all_gather(sizes, torch.tensor([payload.numel()], device=device))
-        longest = int(max(size.item() for size in sizes))
-        padded = torch.zeros(longest, dtype=torch.uint8, device=device)
+        payload = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+        sizes = torch.stack(self.start_gather(torch.tensor([payload.numel()])).wait()).flatten().tolist()
+        padded = torch.zeros(max(sizes), dtype=torch.uint8)
         padded[: payload.numel()] = payload
-        parts = [torch.zeros_like(padded) for _ in range(self.size)]
-        dist.all_gather(parts, padded)
-        cut = [part[: int(size.item())].cpu().numpy().tobytes() for part, size in zip(parts, sizes, strict=True)]
-        return [json.loads(text) for text in cut]
+        parts = self.start_gather(padded).wait()
+        return [json.loads(part[:size].numpy().tobytes()) for part, size in zip(parts, sizes, strict=True)]
+
+    def within_host(self) -> "World":
+        """The ranks of this host as a world of their own. All ranks call this together."""
+        return self._part(lambda host, _local: host, self.host_number)
+
+    def between_hosts(self) -> "World":
+        """The ranks with this local rank on every host, as a world of their own. All ranks call this together."""
+        return self._part(lambda _host, local: local, self.local_rank)
+
+    def _part(self, key: Callable[[int, int], int], mine: int) -> "World":
+        places: list[tuple[int, int]] = [tuple(place) for place in self.gather((self.host_number, self.local_rank))]
+        result = self
+        for value in sorted({key(*place) for place in places}):
+            ranks = [rank for rank, place in enumerate(places) if key(*place) == value]
+            # Every rank takes part in making every group, in the same order: torch asks for it.
+            group = cast("dist.ProcessGroup", dist.new_group(ranks)) if self.size > 1 else None
+            if value == mine:
+                rank = ranks.index(self.rank)
+                result = World(rank, len(ranks), self.local_rank, self.device, self.host_number, group)
+        return result
+
+    @property
+    def _carrier(self) -> torch.device:
+        """gloo gathers on the CPU only, nccl on the GPU only; both sum wherever the tensor lies."""
+        return self.device if dist.get_backend(self._group) == "nccl" else torch.device("cpu")
 
     def close(self) -> None:
         if self.size > 1:
@@ -83,8 +165,18 @@ def open_world() -> World:
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     device = pick_device(local_rank)
     if size > 1:
-        dist.init_process_group(_backend(device), rank=rank, world_size=size, timeout=JOIN_TIMEOUT)
-    return World(rank, size, local_rank, device)
+        store = join_ranks(rank, size)
+        dist.init_process_group(_backend(device), store=store, rank=rank, world_size=size, timeout=JOIN_TIMEOUT)
+    world = World(rank, size, local_rank, device)
+    world.host_number = _host_number(world)
+    return world
+
+
+def _host_number(world: World) -> int:
+    """torchrun says which of the hosts this is; other launchers do not, and names must tell."""
+    if "GROUP_RANK" in os.environ:
+        return int(os.environ["GROUP_RANK"])
+    return list(dict.fromkeys(world.gather(world.host))).index(world.host)
 
 
 def _backend(device: torch.device) -> str:

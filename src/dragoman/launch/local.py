@@ -1,11 +1,21 @@
-"""Workers on this machine: one as a plain child, several through torchrun's agent."""
+"""Workers on this machine: one as a plain child, several through torchrun's agent, alone or among other hosts."""
 
+import ipaddress
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from types import FrameType
+
+import psutil
+
+from dragoman.errors import DragomanError
+from dragoman.launch.hosts.hosts import Host
+
+CARD_VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 
 
 def start_workers(module: str, arguments: Sequence[str], num_workers: int) -> int:
@@ -18,6 +28,58 @@ def start_workers(module: str, arguments: Sequence[str], num_workers: int) -> in
         from dragoman.dist.elastic import run_workers
 
         return run_workers(command, num_workers)
+
+
+def start_node(
+    command: Sequence[str], hosts: Sequence[Host], node_rank: int, num_workers: int, port: int, interface: str | None
+) -> int:
+    """This host's workers among those of other hosts, which are started by hand; the exit code."""
+    from dragoman.dist.elastic import exit_code, run_node
+    from dragoman.dist.rendezvous import Meeting
+
+    address = _address_of(hosts[0])
+    if node_rank == 0 and _card_of(address) is None:
+        hint = "is --node-rank right? 0 is the first host of --hosts"
+        raise DragomanError(f"{address} is no address of this host", hint)
+    cards = dict.fromkeys(CARD_VARIABLES, interface or card_towards(address))
+    threads = str(threads_per_worker(num_workers))
+    with _environment(OMP_NUM_THREADS=threads, DRAGOMAN_HOST=hosts[node_rank].name, **cards):
+        meeting = Meeting(node_rank, tuple(host.name for host in hosts), address, port)
+        return exit_code(run_node(command, num_workers, meeting))
+
+
+def _address_of(host: Host) -> str:
+    """Of the first host, as every host must see it."""
+    try:
+        address = host.address or socket.gethostbyname(host.name)
+    except OSError:
+        raise DragomanError(f"{host.name} does not resolve here", "give its address in hosts.toml") from None
+    if ipaddress.ip_address(address).is_loopback:
+        raise DragomanError(
+            f"{host.name} is {address} here, which other hosts cannot reach", "give its address in hosts.toml"
+        )
+    return address
+
+
+def card_towards(address: str) -> str:
+    """The network card that has the address, or over which it is reached."""
+    own = _card_of(address)
+    if own is not None:
+        return own
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((address, 9))  # sends nothing: it asks for the route
+        except OSError as error:
+            problem = f"there is no way to {address} from here: {error.strerror}"
+            raise DragomanError(problem, "check the first host's address") from None
+        card = _card_of(probe.getsockname()[0])
+    assert card is not None, "the route starts at an address of ours"
+    return card
+
+
+def _card_of(address: str) -> str | None:
+    cards = psutil.net_if_addrs().items()
+    return next((card for card, entries in cards if any(entry.address == address for entry in entries)), None)
 
 
 @contextmanager
@@ -41,7 +103,11 @@ def threads_per_worker(num_workers: int) -> int:
 def _run_alone(command: Sequence[str]) -> int:
     """One worker is a plain child: the command line stays light and both cases end alike."""
     process = subprocess.Popen([sys.executable, *command])
-    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+
+    def pass_on(_number: int, _frame: FrameType | None) -> None:
+        process.terminate()
+
+    before = signal.signal(signal.SIGTERM, pass_on)
     try:
         code = _wait(process)
     finally:

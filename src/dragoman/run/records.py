@@ -51,6 +51,8 @@ class TimingRecord:
     checkpoint_seconds: float
     other_seconds: float
     wall_seconds: float
+    sent_bytes: int = 0  # what the exchange sent in this step, by its own count
+    card_sent_bytes: int | None = None  # what left the network card meanwhile; on one rank of each host
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,16 @@ class DataSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """How the ranks stay together: the settings in force, why, and what was measured to choose them."""
+
+    settings: dict[str, Any]  # a recipe's `sync` section without auto
+    num_hosts: int
+    reasons: list[str] = field(default_factory=list[str])
+    measured: dict[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What the run is: settings, machines, data, versions; `manifest.json`."""
 
@@ -171,6 +183,7 @@ class Manifest:
     data: DataSummary
     hosts: tuple[Host, ...] = ()
     attempts: tuple[Attempt, ...] = ()
+    exchange: Exchange | None = None
     git_commit: str | None = None
     price_per_hour: float | None = None  # of all machines together
     currency: str | None = None

@@ -4,8 +4,10 @@ import os
 import platform
 import subprocess
 import time
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import psutil
 import torch
@@ -15,14 +17,17 @@ from dragoman.data.manifest import Manifest as DataManifest
 from dragoman.data.shards import ShardSet
 from dragoman.dist.world import World
 from dragoman.run.reader import read_manifest
-from dragoman.run.records import Attempt, DataSummary, Host, Manifest, SideSize
+from dragoman.run.records import Attempt, DataSummary, Exchange, Host, Manifest, SideSize
 from dragoman.train.job import Job, recipe_hash
 
 PACKAGES = ("numpy", "sentencepiece", "sacrebleu", "safetensors")
 
 
-def describe_run(job: Job, world: World, data: ShardSet, precision: str, num_parameters: int) -> Manifest:
+def describe_run(
+    job: Job, world: World, data: ShardSet, precision: str, num_parameters: int, exchange: Exchange
+) -> Manifest:
     """A fresh manifest, or the one of earlier attempts with this attempt added."""
+    hosts = _hosts(world)  # all ranks at once, before anything that one of them may refuse
     attempt = Attempt(job.attempt, time.time(), job.command, world.size)
     earlier = read_manifest(job.folder) if job.folder.manifest_path.exists() else None
     return Manifest(
@@ -36,9 +41,11 @@ def describe_run(job: Job, world: World, data: ShardSet, precision: str, num_par
         precision=precision,
         num_parameters=num_parameters,
         data=_summary(job.data, data.manifest),
-        hosts=(_host(world),),
+        hosts=hosts,
+        exchange=exchange,
         attempts=(*(() if earlier is None else earlier.attempts), attempt),
         git_commit=_git_commit(),
+        price_per_hour=job.price_per_hour,
     )
 
 
@@ -47,10 +54,16 @@ def _versions() -> dict[str, str]:
     return {"dragoman": __version__, "python": platform.python_version(), "torch": torch.__version__, **packages}
 
 
-def _host(world: World) -> Host:
+def _hosts(world: World) -> tuple[Host, ...]:
+    """Every machine once, in the order of ranks."""
+    found = {values["name"]: Host(**{**values, "gpus": tuple(values["gpus"])}) for values in world.gather(_host(world))}
+    return tuple(found.values())
+
+
+def _host(world: World) -> dict[str, Any]:
     gpus = tuple(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))
     cores = os.cpu_count() or 0
-    return Host(world.host, _cpu_name(), cores, psutil.virtual_memory().total, gpus)
+    return asdict(Host(world.host, _cpu_name(), cores, psutil.virtual_memory().total, gpus))
 
 
 def _cpu_name() -> str:

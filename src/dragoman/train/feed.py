@@ -47,6 +47,7 @@ class StepInput:
 
     plan: StepPlan
     microbatches: list[Microbatch]
+    own_tokens: int  # target tokens of these microbatches
 
 
 def feed(plan: BatchPlan, world: World, steps: Iterable[int]) -> Generator[StepInput]:
@@ -93,6 +94,7 @@ def _step_input(plan: BatchPlan, world: World, step: int) -> StepInput:
             for index, batch in batches
             if batch is not None
         ],
+        sum(batch.num_target_tokens for _, batch in batches if batch is not None),
     )
 
 

@@ -2,14 +2,21 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dragoman.config import Recipe
+from dragoman.data.manifest import file_sha256
+from dragoman.data.shards import open_shards
 from dragoman.errors import DragomanError
-from dragoman.run.folder import RunFolder
+from dragoman.recipe import parse_recipe
+from dragoman.run.control import refuse_running
+from dragoman.run.folder import RunFolder, create_run_folder
+from dragoman.run.reader import read_manifest
 from dragoman.run.records import Manifest
+from dragoman.translate.model_folder import ModelFolder, find_model
 
 # Settings that may change when a run goes on: they bear on its length and on what is watched, not on its updates.
 CHANGEABLE = ("name", "about", "data", "vocab", "decode", "evaluate", "checkpoint")
@@ -26,6 +33,7 @@ class Job:
     attempt: int
     command: str
     init: Path | None = None
+    price_per_hour: float | None = None  # of all hosts together
 
     @property
     def folder(self) -> RunFolder:
@@ -39,6 +47,7 @@ class Job:
             "attempt": self.attempt,
             "command": self.command,
             "init": None if self.init is None else str(self.init),
+            "price_per_hour": self.price_per_hour,
         }
         return json.dumps(values)
 
@@ -48,12 +57,74 @@ class Job:
         init = values["init"]
         return cls(
             Recipe.model_validate(values["recipe"]),
-            Path(values["data"]),
-            Path(values["run"]),
+            Path(values["data"]).expanduser(),
+            Path(values["run"]).expanduser(),
             values["attempt"],
             values["command"],
-            None if init is None else Path(init),
+            None if init is None else Path(init).expanduser(),
+            values["price_per_hour"],
         )
+
+
+def make_job(
+    recipe: Recipe,
+    data: Path,
+    run: Path,
+    num_workers: int,
+    command: str,
+    init: str | None = None,
+    price_per_hour: float | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Job:
+    """The next attempt of a run, after every check that needs no torch; makes the run folder."""
+    shards = open_shards(data)
+    init_weights = None
+    if init is not None:
+        model = _checked_init(init, shards.manifest.vocab.sha256)
+        shaped = _shaped_like(recipe, model.recipe, f"recipe {recipe.name} with --init {init}")
+        if shaped.model != recipe.model:
+            say(f"the sizes of the model are those of {init}, not of recipe {recipe.name}")
+        recipe = shaped
+        init_weights = model.weights_path
+    if num_workers > recipe.batch.num_microbatches:
+        raise DragomanError(
+            f"{num_workers} workers but only {recipe.batch.num_microbatches} microbatches a step",
+            f"give fewer workers, or --set batch.num_microbatches={num_workers}",
+        )
+    folder = create_run_folder(run)
+    refuse_running(folder)
+    attempt = 1
+    if folder.manifest_path.exists():
+        manifest = read_manifest(folder)
+        check_same_run(manifest, recipe, shards.manifest.fingerprint, run)
+        attempt = max((entry.attempt for entry in manifest.attempts), default=0) + 1
+    return Job(recipe, data, run, attempt, command, init_weights, price_per_hour)
+
+
+def open_run(recipe: dict[str, Any], data: str, run: str, **given: Any) -> dict[str, Any]:
+    """`make_job` for somebody on another machine: the job as JSON, and what there is to say about it."""
+    notes: list[str] = []
+    paths = (Path(data).expanduser(), Path(run).expanduser())
+    job = make_job(Recipe.model_validate(recipe), *paths, say=notes.append, **given)
+    # Paths stay as they were given: a home folder may lie elsewhere on the next host.
+    told = replace(job, data=Path(data), run=Path(run))
+    return {"job": told.to_json(), "attempt": job.attempt, "init": job.init and str(job.init), "notes": notes}
+
+
+def _checked_init(init: str, vocab_sha256: str) -> ModelFolder:
+    model = find_model(init)
+    if file_sha256(model.vocab_path) != vocab_sha256:
+        raise DragomanError(
+            f"the data was encoded with another vocabulary than {init}",
+            f"prepare it again with --vocab {model.vocab_path}",
+        )
+    return model
+
+
+def _shaped_like(recipe: Recipe, other: Recipe, origin: str) -> Recipe:
+    """The recipe with the other's model; dropout, which is no matter of shape, stays its own."""
+    dropout = recipe.model.model_dump(include={"dropout", "ffn_dropout"})
+    return parse_recipe({**recipe.model_dump(), "model": {**other.model.model_dump(), **dropout}}, origin)
 
 
 def recipe_hash(recipe: Recipe) -> str:

@@ -7,26 +7,25 @@ from functools import partial
 
 import torch
 
+from dragoman.config import SyncConfig
 from dragoman.data.batches import BatchPlan
 from dragoman.data.shards import open_shards
 from dragoman.data.vocab import Vocab
-from dragoman.dist.sync import make_sync
+from dragoman.dist.methods import make_sync
+from dragoman.dist.sync import Totals
 from dragoman.dist.world import World
+from dragoman.model.flat import FlatModel
 from dragoman.model.loss import linear_cross_entropy
 from dragoman.model.transformer import Transformer, initialize
 from dragoman.model.weights import load_weights
-from dragoman.train.checkpoint import (
-    SaveTimer,
-    keep_checkpoints,
-    restore_checkpoint,
-    save_average,
-    save_checkpoint,
-)
+from dragoman.train.checkpoint import Checkpoints
 from dragoman.train.describe import describe_run
+from dragoman.train.exchange import compute_seconds, settle_exchange
 from dragoman.train.feed import feed
 from dragoman.train.job import Job
 from dragoman.train.meter import Meter
-from dragoman.train.optim import FlatGradient, make_optimizer, set_learning_rate
+from dragoman.train.optim import make_optimizer, set_learning_rate
+from dragoman.train.progress import SaveTimer
 from dragoman.train.recorder import Recorder
 from dragoman.train.schedule import lr_at
 from dragoman.train.stop import Stopper
@@ -46,18 +45,21 @@ def train(job: Job, world: World) -> str:
     if job.init is not None:
         load_weights(model, job.init)
     model.to(world.device, torch.float64 if precision == "fp64" else torch.float32).train()
-    gradient = FlatGradient(model)
-    optimizer = make_optimizer(model, recipe.optim)
-    sync = make_sync(recipe.sync, world)
-    progress, notes = restore_checkpoint(folder, model, optimizer)
+    flat = FlatModel(model)
+    optimizer = make_optimizer(flat, recipe.optim)
+    first_input = next(feed(plan, world, [1]))
+    exchange = settle_exchange(job, world, partial(compute_seconds, model, recipe, first_input, autocast), flat)
+    sync = make_sync(SyncConfig.model_validate(exchange.settings), world, flat)
+    checkpoints = Checkpoints(folder, world, model, optimizer, sync, recipe, data.vocab_path)
+    progress, notes = checkpoints.restore()
     validator = Validator(data, plan, vocab, recipe, world)
     stopper = Stopper(recipe.train, progress)
     save_timer = SaveTimer(recipe.checkpoint.every_minutes)
     recorder = Recorder(job, world, progress.step + 1)
     with world.together():
-        recorder.start(describe_run(job, world, data, precision, gradient.buffer.numel()), plan, progress, notes)
+        manifest = describe_run(job, world, data, precision, flat.weights.numel(), exchange)
+        recorder.start(manifest, plan, progress, notes)
 
-    num_averaged = recipe.checkpoint.average_last
     votes = torch.tensor(stopper.votes(), device=world.device)
     reason = stopper.reason(*world.sum(votes).tolist())
     inputs = feed(plan, world, range(progress.step + 1, recipe.train.max_steps + 1))
@@ -67,7 +69,7 @@ def train(job: Job, world: World) -> str:
         with meter.phase("data"):
             step_input = next(inputs)
         num_tokens = step_input.plan.target_tokens
-        gradient.zero()
+        flat.zero()
         totals = torch.zeros(5, dtype=torch.float64, device=world.device)
         for piece in step_input.microbatches:
             torch.manual_seed(dropout_seed(recipe.train.seed, step, piece.index))
@@ -77,48 +79,60 @@ def train(job: Job, world: World) -> str:
                     hidden, model.embedding.weight, piece.labels, piece.weights, recipe.train.label_smoothing
                 )
             with meter.phase("backward"):
+                if piece is step_input.microbatches[-1]:
+                    sync.begin_last_backward()
                 (sums.loss / num_tokens).backward()
             totals[:2] += torch.stack([sums.loss.detach(), sums.nll])
-        # The ranks' votes cross the link with the losses, so that all of them take the same branch.
-        totals[2:] = torch.tensor([*stopper.votes(), world.is_first and save_timer.is_due()])
         with meter.phase("exchange"):
-            sync.exchange(gradient.buffer)
-            loss, nll, interrupted, late, save_is_due = world.sum(totals).tolist()
+            sync.exchange(step_input.own_tokens, num_tokens)
         with meter.phase("optimizer"):
-            norm = gradient.clip(recipe.optim.max_norm).item()
+            norm = flat.clip(recipe.optim.max_norm).item()
             rate = lr_at(step, recipe.optim, recipe.model.d_model, recipe.train.max_steps)
             if math.isfinite(norm):
-                set_learning_rate(optimizer, rate)
+                set_learning_rate(optimizer, rate * sync.rate_factor)
                 optimizer.step()
             else:
                 recorder.warn(step, f"gradient norm {norm} at step {step:,}: its update was left out")
+        # The ranks' votes cross the link with the losses, so that all of them take the same branch.
+        totals[2:] = torch.tensor([*stopper.votes(), world.is_first and save_timer.is_due()])
+        with meter.phase("exchange"):
+            arrived = sync.advance(step, totals)
         progress.step = step
         progress.target_tokens += num_tokens
         stopper.tick()
-        reason = stopper.reason(interrupted, late)
+        reason = stopper.reason(*votes_of(arrived)[:2])
+        if reason not in (None, "interrupted"):
+            with meter.phase("exchange"):
+                arrived += sync.finish()
 
         is_evaluation = step % recipe.evaluate.every_steps == 0 or reason not in (None, "interrupted")
+        is_save = is_evaluation or reason is not None or step % recipe.checkpoint.every_steps == 0
         if is_evaluation:
-            with meter.phase("validation"):
+            with meter.phase("validation"), sync.shared_weights():
                 evaluations = validator.run(model, autocast(), step, job.attempt)
                 gains = progress.note_evaluation(evaluations[0].record) if evaluations else []
                 recorder.evaluation(step, evaluations, gains)
                 reason = reason or stopper.reason()
-        if is_evaluation or reason is not None or save_is_due or step % recipe.checkpoint.every_steps == 0:
-            with meter.phase("checkpoint"), world.together():
-                if world.is_first:
-                    files = save_checkpoint(folder, progress, model, optimizer, recipe, data.vocab_path)
-                    recorder.checkpoint(step, files)
-                    keep_checkpoints(folder, max(recipe.checkpoint.keep_last, num_averaged), progress)
+        if is_save or votes_of(arrived)[2]:
+            with meter.phase("checkpoint"):
+                arrived += sync.settle()
+                recorder.checkpoint(step, checkpoints.save(progress))
             save_timer.reset()
-        recorder.step(step_input.plan, loss / num_tokens, nll / num_tokens, rate, norm, meter.take())
+        recorder.step(step_input.plan, rate, norm, meter.take(), sync.sent_bytes)
+        for loss, nll, *_ in arrived:
+            recorder.told(loss, nll)
 
     inputs.close()
-    with world.together():
-        if world.is_first and reason != "interrupted" and num_averaged:
-            save_average(folder, num_averaged, recipe, data.vocab_path)
+    if reason != "interrupted":
+        checkpoints.save_average()
     recorder.end(progress, reason)
     return reason
+
+
+def votes_of(arrived: list[Totals]) -> tuple[float, float, float]:
+    """(interrupted, late, a save is due), summed over what has arrived."""
+    sums = [sum(totals[column] for totals in arrived) for column in (2, 3, 4)]
+    return sums[0], sums[1], sums[2]
 
 
 def resolve_precision(wanted: str, device: torch.device) -> str:

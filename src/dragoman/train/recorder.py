@@ -1,6 +1,7 @@
 """Everything a run says of itself, in one place: records, TensorBoard, the screen. Never raises into training."""
 
 import time
+from collections import deque
 
 from dragoman.data.batches import BatchPlan, StepPlan
 from dragoman.dist.world import World
@@ -8,9 +9,10 @@ from dragoman.run.folder import Pointer
 from dragoman.run.records import Manifest, StepRecord, TimingRecord
 from dragoman.run.tensorboard import TensorBoardWriter
 from dragoman.run.writer import RunWriter, write_manifest
-from dragoman.train.checkpoint import Progress
+from dragoman.train.card import CardCounter
 from dragoman.train.console import Console
 from dragoman.train.job import Job
+from dragoman.train.progress import Progress
 from dragoman.train.validate import Evaluation
 from dragoman.units import format_bytes_both, format_count, format_seconds
 
@@ -28,6 +30,9 @@ class Recorder:
         self._writer = RunWriter(job.folder, job.attempt)
         self._console = Console(job.folder.log_path if world.is_first else None, job.recipe.train.max_steps)
         self._scalars = TensorBoardWriter(job.folder, first_step) if world.is_first else None
+        self._card = CardCounter(is_reader=world.local_rank == 0)
+        self._sent_bytes = 0
+        self._untold: deque[tuple[StepPlan, float, float, float, float]] = deque()
 
     def start(self, manifest: Manifest, plan: BatchPlan, progress: Progress, notes: list[str]) -> None:
         """The manifest, and a few lines on what begins."""
@@ -44,6 +49,9 @@ class Recorder:
         )
         if plan.num_too_long:
             notes = [*notes, f"{plan.num_too_long:,} pairs are longer than batch.max_pieces and not trained on"]
+        if manifest.exchange is not None and manifest.exchange.num_hosts > 1:
+            for reason in manifest.exchange.reasons:
+                say(reason)
         if progress.step:
             say(f"going on from step {progress.step:,}")
         for note in notes:
@@ -54,27 +62,34 @@ class Recorder:
             self._writer.write_event("warning", step, text=text)
             self._console.say(f"warning: {text}")
 
-    def step(
-        self, plan: StepPlan, loss: float, nll: float, rate: float, norm: float, seconds: dict[str, float]
-    ) -> None:
-        """One step and where its time went; `seconds` as the meter gives them."""
+    def step(self, plan: StepPlan, rate: float, norm: float, seconds: dict[str, float], sent_bytes: int) -> None:
+        """One update and where its time went; `seconds` as the meter gives them, `sent_bytes` of the run so far."""
         now = time.time()
         parts = {f"{name}_seconds": value for name, value in seconds.items()}
-        self._writer.write(TimingRecord(self._job.attempt, now, plan.step, self._world.rank, self._world.host, **parts))
+        sent, self._sent_bytes = sent_bytes - self._sent_bytes, sent_bytes
+        place = (self._job.attempt, now, plan.step, self._world.rank, self._world.host)
+        self._writer.write(
+            TimingRecord(*place, **parts, sent_bytes=sent, card_sent_bytes=self._card.take())  # type: ignore[arg-type]
+        )
+        self._untold.append((plan, rate, norm, now, seconds["wall"] - seconds["validation"] - seconds["checkpoint"]))
+
+    def told(self, loss_sum: float, nll_sum: float) -> None:
+        """The oldest update whose losses were unknown, now that all ranks' have arrived."""
+        plan, rate, norm, now, step_seconds = self._untold.popleft()
         if not self._world.is_first:
             return
         record = StepRecord(
             attempt=self._job.attempt,
             time=now,
             step=plan.step,
-            loss=loss,
-            nll=nll,
+            loss=loss_sum / plan.target_tokens,
+            nll=nll_sum / plan.target_tokens,
             learning_rate=rate,
             gradient_norm=norm,
             source_tokens=plan.source_tokens,
             target_tokens=plan.target_tokens,
             num_sentences=plan.num_sentences,
-            step_seconds=seconds["wall"] - seconds["validation"] - seconds["checkpoint"],
+            step_seconds=step_seconds,
         )
         self._writer.write(record)
         self._console.step(record)
@@ -98,7 +113,8 @@ class Recorder:
             self._console.say(f"    {line[:SAMPLE_WIDTH]}")
 
     def checkpoint(self, step: int, files: dict[str, int]) -> None:
-        self._writer.write_event("checkpoint", step, files=files)
+        if self._world.is_first:
+            self._writer.write_event("checkpoint", step, files=files)
 
     def end(self, progress: Progress, reason: str) -> None:
         """Close everything; what is queued is written."""

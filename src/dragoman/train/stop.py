@@ -6,7 +6,7 @@ import time
 from types import FrameType
 
 from dragoman.config import TrainConfig
-from dragoman.train.checkpoint import Progress
+from dragoman.train.progress import Progress
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

@@ -1,20 +1,23 @@
-"""One rank of a run: `python -m dragoman.train.worker JOB`, started by a launcher."""
+"""One rank of a run: `python -m dragoman.train.worker JOB`, or `dragoman train` where torchrun started it."""
 
 import ctypes
 import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from dragoman.allocator import keep_freed_memory
-from dragoman.dist.world import open_world
+from dragoman.data.shards import open_shards
+from dragoman.dist.failures import is_lost_peer
+from dragoman.dist.world import World, open_world
 from dragoman.errors import DragomanError
+from dragoman.run.control import INTERRUPTED, LOST_PEER
 from dragoman.run.folder import lock_run
 from dragoman.train.job import Job
 from dragoman.train.loop import train
 
-INTERRUPTED = 130
 PR_SET_PDEATHSIG = 1
 
 
@@ -25,11 +28,19 @@ def end_with_launcher() -> None:
 
 
 def main(argument: str) -> int:
+    """Do the job that a launcher hands over."""
+    return run_rank(lambda _: Job.from_json(argument))
+
+
+def run_rank(find_job: Callable[[World], Job]) -> int:
     """Join the others, train, and turn what happened into an exit code."""
     keep_freed_memory()
-    world = open_world()
-    job = Job.from_json(argument)
+    who = f"rank {os.environ.get('RANK', '0')}"
     try:
+        world = open_world()
+        who = f"rank {world.rank} on {world.host}"
+        job = find_job(world)
+        job.folder.path.mkdir(parents=True, exist_ok=True)  # every host has its own
         with ExitStack() as claim:
             with world.together():  # no rank reads the folder before it is ours
                 if world.is_first:
@@ -40,11 +51,30 @@ def main(argument: str) -> int:
             raise
         sys.stderr.write(f"error: {error.message}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))
         return error.exit_code
-    except Exception:
-        sys.stderr.write(f"rank {world.rank} on {world.host} failed:\n{traceback.format_exc()}")
+    except Exception as error:
+        if is_lost_peer(error) and not os.environ.get("DRAGOMAN_DEBUG"):
+            sys.stderr.write(f"{who} lost its connection to another rank\n")
+            return LOST_PEER
+        sys.stderr.write(f"{who} failed:\n{traceback.format_exc()}")
         return 1
     world.close()
     return INTERRUPTED if reason == "interrupted" else 0
+
+
+def agree_on_job(world: World, make: Callable[[], Job]) -> Job:
+    """Every rank checks its own disk; rank 0's job is everybody's, for only its run folder knows earlier attempts."""
+    with world.together():
+        job = make()
+        fingerprint = open_shards(job.data).manifest.fingerprint
+    prints = world.gather([world.host, fingerprint])
+    with world.together():
+        others = [host for host, theirs in prints if theirs != prints[0][1]]
+        if others and world.is_first:
+            raise DragomanError(
+                f"{', '.join(dict.fromkeys(others))} has other data than {world.host}: {job.data}",
+                "copy the data folder to every host",
+            )
+    return Job.from_json(world.gather(job.to_json())[0])
 
 
 if __name__ == "__main__":

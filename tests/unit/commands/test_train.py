@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from command_line import changes, run_dragoman
 from dragoman.data.shards import write_eval_set
 from dragoman.errors import DragomanError
 from dragoman.model.weights import load_tensors
+from dragoman.run.checkpoint_files import find_damage
 from dragoman.run.reader import read_run
-from dragoman.train.checkpoint import find_damage
 from dragoman.train.job import Job
 from small_runs import dragoman_here, records, tiny_job, train_here
 
@@ -191,3 +192,37 @@ def test_a_full_disk_is_one_line_and_the_earlier_checkpoint_stays_whole(phrasebo
     assert "No space left on device" in errors[0]
     assert find_damage((small_disk / "run/checkpoints/last").resolve()) is None
     assert not list((small_disk / "run/checkpoints").glob(".step*"))
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "words"),
+    [
+        (("--detach",), {}, "--detach means nothing without --hosts"),
+        (("--node-rank", "0"), {}, "--node-rank means nothing without --hosts"),
+        (("--subnet", "10.0.0.0/8"), {}, "--subnet means nothing without --hosts"),
+        (("--hosts", "a,b", "--node-rank", "0", "--detach"), {}, "--detach means nothing with --node-rank"),
+        (("--hosts", "a,b", "--node-rank", "2"), {}, "--node-rank 2, but there are 2 hosts: a, b"),
+        (("--workers", "2"), {"RANK": "0", "WORLD_SIZE": "2"}, "--workers means nothing under torchrun"),
+        (("--hosts", "a,,b"), {}, "--hosts 'a,,b'"),
+    ],
+)
+def test_an_option_without_effect_is_refused(monkeypatch, capsys, tmp_path, options, environment, words):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+        monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+        monkeypatch.setenv("MASTER_PORT", "1")
+    arguments = ("train", "phrasebook", "--data", tmp_path, "--run", tmp_path / "run", *options)
+    assert dragoman_here(monkeypatch, *arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_torchrun_starts_the_ranks_itself(phrasebook_data, tmp_path):
+    """`dragoman train` is one rank where torchrun's variables are set; all agree on one attempt."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "--", "dragoman", "train"]
+    command += ["phrasebook", "--data", phrasebook_data, "--run", tmp_path / "run"]
+    settings = changes("train.max_steps=2", "evaluate.every_steps=2", "sync.method=dense", *QUICK)
+    done = subprocess.run([*map(str, command), *settings], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "2 x cpu" in done.stderr
+    assert len(records(tmp_path / "run", "steps")) == 2
+    assert len(read_run(tmp_path / "run").timings) == 4

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from dragoman.config import SyncConfig
 from dragoman.dist.elastic import run_workers
-from dragoman.dist.sync import make_sync
 from dragoman.dist.world import World, open_world, pick_device
 from dragoman.errors import DragomanError
+from dragoman.plan.payload import ring_bytes
 from small_runs import kept_signals
 
 CPU = torch.device("cpu")
@@ -28,12 +27,11 @@ def test_alone_every_collective_is_the_identity(monkeypatch):
 
 
 def test_alone_nothing_is_sent():
-    sync = make_sync(SyncConfig(), World(0, 1, 0, CPU))
-    gradient = torch.ones(3)
-    sync.exchange(gradient)
-    assert gradient.tolist() == [1, 1, 1]
-    assert sync.sent_bytes(gradient) == 0
-    assert sync.state() == {}
+    world = World(0, 1, 0, CPU)
+    values = torch.ones(1, 3)
+    for result in (world.sum(values), world.swap(values), world.broadcast(values), *world.start_gather(values).wait()):
+        assert result.tolist() == [[1, 1, 1]]
+    assert world.sent_bytes == 0
 
 
 def test_alone_a_failure_is_just_raised():
@@ -43,8 +41,7 @@ def test_alone_a_failure_is_just_raised():
 
 def test_the_ring_sends_what_the_arithmetic_says():
     """DESIGN section 1: 60.9 M parameters, four ranks, 365 MB."""
-    gradient = torch.empty(60_900_000, device="meta")
-    assert make_sync(SyncConfig(), World(0, 4, 0, CPU)).sent_bytes(gradient) == 365_400_000
+    assert ring_bytes(60_900_000 * 4, 4) == 365_400_000
 
 
 def test_the_cpu_can_be_asked_for(monkeypatch):
@@ -77,9 +74,15 @@ def test_two_ranks_see_the_same_sums_votes_and_values(seen):
         ]
 
 
-def test_two_ranks_exchange_the_exact_sum(seen):
-    assert [rank["exchanged"] for rank in seen] == [[3.0, 6.0], [3.0, 6.0]]
-    assert [rank["sent_bytes"] for rank in seen] == [8, 8]
+def test_two_ranks_swap_rows_hear_the_first_and_gather_in_order(seen):
+    assert [rank["swap"] for rank in seen] == [[[1, 2], [2, 4]], [[3, 4], [6, 8]]]
+    assert [rank["broadcast"] for rank in seen] == [[5], [5]]
+    assert [rank["pending"] for rank in seen] == [[[7, 0], [7, 1]]] * 2
+
+
+def test_two_ranks_of_one_host_are_together_inside_and_alone_outside(seen):
+    assert [rank["within_host"] for rank in seen] == [[2, 0], [2, 1]]
+    assert [rank["between_hosts"] for rank in seen] == [[1, 0], [1, 0]]
 
 
 def test_a_failure_on_one_rank_ends_both_and_only_one_says_why(seen):

@@ -6,17 +6,12 @@ from pathlib import Path
 
 import torch
 
-from dragoman.config import SyncConfig
-from dragoman.dist.sync import make_sync
 from dragoman.dist.world import open_world
 from dragoman.errors import DragomanError
 
 
 def main(folder: Path) -> None:
     world = open_world()
-    gradient = torch.tensor([1.0, 2.0]) * (world.rank + 1)
-    sync = make_sync(SyncConfig(), world)
-    sync.exchange(gradient)
     seen = {
         "rank": world.rank,
         "size": world.size,
@@ -24,8 +19,11 @@ def main(folder: Path) -> None:
         "sum": world.sum(torch.tensor([1.0, 10.0 * world.rank])).tolist(),
         "any": [world.any(world.rank == 1), world.any(False), world.any(True)],
         "gather": world.gather({"rank": world.rank, "text": "ü" * (1 + 5 * world.rank), "rows": [[1, None]]}),
-        "exchanged": gradient.tolist(),
-        "sent_bytes": sync.sent_bytes(gradient),
+        "swap": world.swap(torch.tensor([[1.0, 2.0], [3.0, 4.0]]) * (world.rank + 1)).tolist(),
+        "broadcast": world.broadcast(torch.tensor([5.0 + world.rank])).tolist(),
+        "pending": [part.tolist() for part in world.start_gather(torch.tensor([7, world.rank])).wait()],
+        "within_host": (world.within_host().size, world.within_host().rank),
+        "between_hosts": (world.between_hosts().size, world.between_hosts().rank),
     }
     with world.together():
         seen["together"] = "all well"

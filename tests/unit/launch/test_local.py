@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.errors import DragomanError
 from dragoman.launch import local
+from dragoman.launch.hosts.hosts import Host
 from dragoman.launch.local import start_workers, threads_per_worker
 
 LAUNCHER = "import sys; from dragoman.launch.local import start_workers; sys.exit(start_workers('program', ['a b'], 1))"
@@ -72,3 +74,17 @@ def test_after_ctrl_c_the_command_waits_for_the_worker_to_save(tmp_path):
         process.wait(0.3)
     process.stdin.write("saved\n")
     assert end(process) == 5
+
+
+def test_the_card_is_the_one_that_has_or_reaches_the_address():
+    assert local.card_towards("127.0.0.1") == local._loopback()
+    assert local.card_towards("127.0.0.77") == local._loopback()
+
+
+def test_a_first_host_that_others_cannot_reach_is_refused():
+    with pytest.raises(DragomanError, match=r"127\.0\.0\.1 here, which other hosts cannot reach"):
+        local.start_node([], [Host("here", "here", address="127.0.0.1")], 0, 1, 29400, None)
+    with pytest.raises(DragomanError, match=r"no-such-host\.invalid does not resolve here"):
+        local.start_node([], [Host("no-such-host.invalid", "x")], 0, 1, 29400, None)
+    with pytest.raises(DragomanError, match=r"192\.0\.2\.1 is no address of this host"):
+        local.start_node([], [Host("a", "a", address="192.0.2.1")], 0, 1, 29400, None)

@@ -13,26 +13,19 @@ from safetensors import SafetensorError
 from torch import nn
 
 from dragoman.config import OptimConfig
+from dragoman.dist.dense import DenseSync
+from dragoman.dist.world import World
 from dragoman.errors import DragomanError
+from dragoman.model.flat import FlatModel
 from dragoman.model.weights import load_tensors
 from dragoman.recipe import load_recipe
+from dragoman.run.checkpoint_files import OPTIMIZER, RECIPE, STATE, VOCAB, WEIGHTS, find_damage
 from dragoman.run.folder import RunFolder, create_run_folder
 from dragoman.run.records import EvalRecord
 from dragoman.train import checkpoint
-from dragoman.train.checkpoint import (
-    OPTIMIZER,
-    RECIPE,
-    STATE,
-    VOCAB,
-    WEIGHTS,
-    Progress,
-    find_damage,
-    keep_checkpoints,
-    restore_checkpoint,
-    save_average,
-    save_checkpoint,
-)
+from dragoman.train.checkpoint import Checkpoints, keep_checkpoints, save_average
 from dragoman.train.optim import make_optimizer, optimizer_tensors, set_learning_rate
+from dragoman.train.progress import Progress
 from small_runs import tiny_recipe
 
 
@@ -45,16 +38,25 @@ class Training:
         self.vocab.write_bytes(b"pieces")
         torch.manual_seed(1)
         self.model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
-        self.optimizer = make_optimizer(self.model, OptimConfig())
+        self.flat = FlatModel(self.model)
+        self.optimizer = make_optimizer(self.flat, OptimConfig())
         set_learning_rate(self.optimizer, 0.1)
+
+    def checkpoints(self) -> Checkpoints:
+        world = World(0, 1, 0, torch.device("cpu"))
+        # Many tests save the same step twice or thin out by hand: keep all.
+        recipe = tiny_recipe("checkpoint.keep_last=100")
+        return Checkpoints(
+            self.folder, world, self.model, self.optimizer, DenseSync(world, self.flat), recipe, self.vocab
+        )
 
     def save(self, *steps: int) -> dict[str, int]:
         for step in steps:
-            self.model.zero_grad()
+            self.flat.zero()
             self.model(torch.ones(2, 3)).pow(3).sum().backward()
             self.optimizer.step()
             progress = Progress(step, target_tokens=100 * step, best_loss=1 / step, best_loss_step=step)
-            sizes = save_checkpoint(self.folder, progress, self.model, self.optimizer, tiny_recipe(), self.vocab)
+            sizes = self.checkpoints().save(progress)
         return sizes
 
     def weights(self, step: int) -> dict[str, torch.Tensor]:
@@ -71,7 +73,7 @@ def restored(training: Training, tmp_path: Path) -> tuple[Training, Progress, li
     (tmp_path / "other").mkdir()
     other = Training(tmp_path / "other")
     other.folder = training.folder
-    return other, *restore_checkpoint(training.folder, other.model, other.optimizer)
+    return other, *other.checkpoints().restore()
 
 
 def test_a_checkpoint_has_all_that_is_needed_to_go_on_or_to_translate(training):
@@ -80,7 +82,7 @@ def test_a_checkpoint_has_all_that_is_needed_to_go_on_or_to_translate(training):
     assert set(sizes) == {WEIGHTS, OPTIMIZER, STATE, RECIPE, VOCAB}
     assert sizes == {file.name: file.stat().st_size for file in path.iterdir()}
     assert (path / VOCAB).read_bytes() == b"pieces"
-    assert load_recipe(str(path / RECIPE)) == tiny_recipe()
+    assert load_recipe(str(path / RECIPE)) == tiny_recipe("checkpoint.keep_last=100")
     assert training.folder.pointed_step("last") == 3
     assert find_damage(path) is None
 
@@ -166,7 +168,11 @@ def test_a_checkpoint_that_cannot_be_written_leaves_nothing_behind(training, mon
         training.save(2)
     assert "\n" not in caught.value.message
     assert "make room" in caught.value.hint
-    assert sorted(path.name for path in training.folder.checkpoints_path.iterdir()) == ["last", "step-00000001"]
+    assert sorted(path.name for path in training.folder.checkpoints_path.iterdir()) == [
+        "best-loss",
+        "last",
+        "step-00000001",
+    ]
     assert training.folder.pointed_step("last") == 1
     assert find_damage(training.folder.step_checkpoint(1)) is None
 
@@ -209,7 +215,8 @@ def test_the_newest_and_the_best_are_kept(training):
 
 def test_no_pointer_leads_to_an_evaluation_without_checkpoint(training):
     training.save(1, 2)
-    keep_checkpoints(training.folder, 5, Progress(2))
+    (training.folder.checkpoints_path / "best-loss").unlink()
+    keep_checkpoints(training.folder, 5, Progress(2, best_loss_step=7))
     assert training.folder.step_checkpoints() == [1, 2]
     assert training.folder.pointed_step("best-loss") is None
 

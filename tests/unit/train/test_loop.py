@@ -5,11 +5,11 @@ import json
 import pytest
 import torch
 
+from dragoman.model.flat import FlatModel
 from dragoman.model.weights import load_tensors
 from dragoman.run.reader import read_run
 from dragoman.train.loop import dropout_seed, resolve_precision
 from dragoman.train.meter import PHASES
-from dragoman.train.optim import FlatGradient
 from dragoman.train.schedule import lr_at
 from small_runs import records, tiny_recipe, train_here
 
@@ -70,15 +70,15 @@ def test_the_best_and_the_newest_checkpoints_stay(trained_run):
 
 
 def test_an_update_whose_gradient_is_no_number_is_left_out(phrasebook_data, tmp_path, monkeypatch):
-    clip, calls = FlatGradient.clip, []
+    clip, calls = FlatModel.clip, []
 
     def spoiled(self, max_norm):
         calls.append(None)
         if len(calls) == 2:
-            self.buffer.fill_(torch.nan)
+            self.gradient.fill_(torch.nan)
         return clip(self, max_norm)
 
-    monkeypatch.setattr(FlatGradient, "clip", spoiled)
+    monkeypatch.setattr(FlatModel, "clip", spoiled)
     settings = ("train.max_steps=3", "checkpoint.every_steps=1", "evaluate.every_steps=3", *QUICK)
     assert train_here(phrasebook_data, tmp_path / "run", *settings) == 0
     weights = [load_tensors(tmp_path / f"run/checkpoints/step-0000000{step}/weights.safetensors") for step in (1, 2, 3)]

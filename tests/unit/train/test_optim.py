@@ -1,4 +1,4 @@
-"""The flat gradient against torch's own clipping, and the optimizer's way through a file."""
+"""The optimizer and its way through a file."""
 
 import copy
 
@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from dragoman.config import OptimConfig
+from dragoman.model.flat import FlatModel
 from dragoman.train.optim import (
-    FlatGradient,
     load_optimizer_tensors,
     make_optimizer,
     optimizer_tensors,
@@ -26,46 +26,10 @@ def backward(model: nn.Module, seed: int, scale: float = 1.0) -> None:
     (model(inputs).square().sum() * scale).backward()
 
 
-@pytest.mark.parametrize("max_norm", [0.5, 1e6])
-def test_clipping_is_that_of_torch(max_norm):
-    ours, theirs = small_model(), small_model()
-    flat = FlatGradient(ours)
-    backward(ours, 1, 10.0)
-    backward(theirs, 1, 10.0)
-    norm = flat.clip(max_norm)
-    expected = nn.utils.clip_grad_norm_(theirs.parameters(), max_norm)
-    assert norm == pytest.approx(expected.item())
-    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
-        assert torch.allclose(a.grad, b.grad, rtol=1e-5)
-
-
-def test_a_limit_of_zero_clips_nothing():
-    model = small_model()
-    flat = FlatGradient(model)
-    backward(model, 1, 1e4)
-    before = flat.buffer.clone()
-    assert flat.clip(0.0) == before.norm()
-    assert flat.buffer.equal(before)
-
-
-def test_gradients_are_views_that_add_up_and_are_zeroed_at_once():
-    model = small_model()
-    flat = FlatGradient(model)
-    assert flat.buffer.numel() == sum(p.numel() for p in model.parameters())
-    backward(model, 1)
-    once = flat.buffer.clone()
-    backward(model, 1)
-    assert torch.allclose(flat.buffer, 2 * once)
-    flat.zero()
-    assert all((p.grad == 0).all() for p in model.parameters())
-    flat.buffer.fill_(3)
-    assert all((p.grad == 3).all() for p in model.parameters())
-
-
 @pytest.mark.parametrize(("method", "kind"), [("adamw", torch.optim.AdamW), ("adam", torch.optim.Adam)])
 def test_only_matrices_decay(method, kind):
     config = OptimConfig(method=method, weight_decay=0.1, betas=[0.8, 0.9], epsilon=1e-7)
-    optimizer = make_optimizer(small_model(), config)
+    optimizer = make_optimizer(FlatModel(small_model()), config)
     assert type(optimizer) is kind
     decays = [(group["weight_decay"], {p.dim() for p in group["params"]}) for group in optimizer.param_groups]
     assert decays == [(0.1, {2}), (0.0, {1})]
@@ -73,13 +37,13 @@ def test_only_matrices_decay(method, kind):
 
 
 def test_every_group_gets_the_rate():
-    optimizer = make_optimizer(small_model(), OptimConfig())
+    optimizer = make_optimizer(FlatModel(small_model()), OptimConfig())
     set_learning_rate(optimizer, 0.25)
     assert [group["lr"] for group in optimizer.param_groups] == [0.25, 0.25]
 
 
 def step(model: nn.Module, optimizer: torch.optim.Optimizer, seed: int) -> None:
-    model.zero_grad()
+    model.zero_grad(set_to_none=False)
     backward(model, seed)
     set_learning_rate(optimizer, 0.01)
     optimizer.step()
@@ -89,11 +53,11 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer, seed: int) -> None:
 def test_an_optimizer_restored_from_its_tensors_goes_on_with_the_same_bits(method):
     config = OptimConfig(method=method, weight_decay=0.1)
     model = small_model()
-    optimizer = make_optimizer(model, config)
+    optimizer = make_optimizer(FlatModel(model), config)
     step(model, optimizer, 1)
     step(model, optimizer, 2)
     twin = copy.deepcopy(model)
-    restored = make_optimizer(twin, config)
+    restored = make_optimizer(FlatModel(twin), config)
     tensors = {name: tensor.clone() for name, tensor in optimizer_tensors(model, optimizer).items()}
     assert set(tensors) == {
         f"{name}.{key}" for name, _ in model.named_parameters() for key in ("step", "exp_avg", "exp_avg_sq")

@@ -1,0 +1,112 @@
+"""Training on several hosts: through a controller on the first one, or by hand with one command per host."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dragoman.commands.train_local import WORKER, Order, say
+from dragoman.errors import DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.launch.hosts.hosts import Host
+    from dragoman.launch.hosts.members import Team
+
+
+@dataclass(frozen=True)
+class Network:
+    """How the user narrowed the choice of a network."""
+
+    interface: str | None
+    subnet: str | None
+
+
+def train_on_hosts(
+    order: Order,
+    hosts_text: str,
+    workers: int | None,
+    network: Network,
+    push_data: bool,
+    mirror: str | None,
+    detach: bool,
+) -> int:
+    """Check the hosts, start the run there, and show it until it ends."""
+    from dragoman.launch.control.start import start_run
+    from dragoman.launch.control.viewer import Place, follow
+    from dragoman.launch.hosts.assembly import assemble
+    from dragoman.launch.hosts.session import open_sessions, side_by_side
+
+    hosts = _hosts(hosts_text, workers)
+    with open_sessions(hosts) as sessions:
+        team = assemble(
+            hosts,
+            order.data,
+            order.run,
+            say=say,
+            interface=network.interface,
+            subnet=network.subnet,
+            push_data=push_data,
+            sessions=sessions,
+        )
+        if mirror is not None:
+            say(f"mirrored to {sessions[0].call('check_mirror', destination=mirror)}")
+        opened = sessions[0].call("open_run", **_opening(order, team))
+        for note in opened["notes"]:
+            say(note)
+        offset = sessions[0].call("log_size", run=team.run)
+        start_run(sessions, team, ["-m", WORKER, opened["job"]], opened["attempt"], opened["init"], mirror)
+        place = Place(team.run, session=sessions[0], is_here=team.is_first_here)
+        say(f"started on {_describe(team)}; it does not need this terminal")
+        if detach:
+            say(f"dragoman attach {place.name} shows it, dragoman stop {place.name} ends it")
+            return 0
+        # A viewer needs the first host only: a connection to another would be one more thing that can hang.
+        side_by_side([session.close for session in sessions[1:]])
+        return follow(place, say, 0, offset)
+
+
+def _hosts(text: str, workers: int | None) -> "list[Host]":
+    from dragoman.launch.hosts.hosts import read_hosts
+
+    return [replace(host, num_workers=host.num_workers or workers) for host in read_hosts(text)]
+
+
+def _opening(order: Order, team: "Team") -> dict[str, Any]:
+    init = order.init
+    if init is not None and team.is_first_here:
+        init = str(Path(init).absolute())
+    prices = [member.price_per_hour for member in team.members if member.price_per_hour is not None]
+    return {
+        "recipe": order.recipe.model_dump(),
+        "data": team.data,
+        "run": team.run,
+        "num_workers": team.world_size,
+        "command": order.command,
+        "init": init,
+        "price_per_hour": sum(prices) if len(prices) == len(team.members) else None,
+    }
+
+
+def _describe(team: "Team") -> str:
+    parts = [f"{member.name} ({member.num_workers} x {member.interface} {member.address})" for member in team.members]
+    return ", ".join(parts)
+
+
+def train_by_hand(
+    order: Order, hosts_text: str, node_rank: int, port: int, workers: int | None, interface: str | None
+) -> int:
+    """This host's part of a run whose other hosts are given the same command with another --node-rank."""
+    from dragoman.launch.local import start_node
+
+    hosts = _hosts(hosts_text, workers)
+    if node_rank >= len(hosts):
+        names = ", ".join(host.name for host in hosts)
+        raise DragomanError(f"--node-rank {node_rank}, but there are {len(hosts)} hosts: {names}", "they count from 0")
+    num_workers = [host.num_workers or 1 for host in hosts]
+    order.job(sum(num_workers))  # what is wrong here is said before anybody waits
+    return start_node(_worker_command(order), hosts, node_rank, num_workers[node_rank], port, interface)
+
+
+def _worker_command(order: Order) -> list[str]:
+    """`dragoman train` again, as a rank."""
+    words = ["-m", "dragoman.cli", "train", *order.recipe_words, "--data", str(order.data), "--run", str(order.run)]
+    return [*words, *([] if order.init is None else ["--init", order.init])]

@@ -1,0 +1,79 @@
+"""Training on this machine: workers started from here, or this process as one of torchrun's."""
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from dragoman.config import Recipe
+    from dragoman.train.job import Job
+
+WORKER = "dragoman.train.worker"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the user asked for, wherever it will run."""
+
+    recipe: "Recipe"
+    data: Path
+    run: Path
+    init: str | None
+    command: str  # as it was typed
+    recipe_words: tuple[str, ...]  # the recipe's name and its changes, likewise
+
+    def job(self, num_workers: int) -> "Job":
+        from dragoman.train.job import make_job
+
+        return make_job(self.recipe, self.data, self.run, num_workers, self.command, self.init, say=say)
+
+
+def say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def train_here(order: Order, num_workers: int, mirror: str | None) -> int:
+    """Workers of this machine alone; they end with this command."""
+    from dragoman.launch.copying.mirror import check_mirror, start_mirror
+    from dragoman.launch.local import start_workers
+
+    job = order.job(num_workers)
+    if mirror is None:
+        return start_workers(WORKER, [job.to_json()], num_workers)
+    say(f"mirrored to {check_mirror(mirror)}")
+    copying = start_mirror(order.run, mirror, say)
+    try:
+        return start_workers(WORKER, [job.to_json()], num_workers)
+    finally:
+        copying.stop()
+
+
+def train_as_rank(order: Order) -> int:
+    """torchrun or a scheduler started this process as one rank of many."""
+    from dragoman.launch.local import CARD_VARIABLES, card_towards
+    from dragoman.train.worker import agree_on_job, end_with_launcher, run_rank
+
+    address = socket.gethostbyname(os.environ["MASTER_ADDR"])
+    for name in CARD_VARIABLES:
+        os.environ.setdefault(name, card_towards(address))
+    end_with_launcher()
+    return run_rank(lambda world: agree_on_job(world, lambda: order.job(int(os.environ["WORLD_SIZE"]))))
+
+
+def show_settings() -> None:
+    """Every key of a recipe."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from dragoman.recipe import recipe_fields, shipped_recipes
+
+    table = Table("key", "type", "default", "meaning", box=None, header_style="bold")
+    for row in recipe_fields():
+        table.add_row(*row)
+    console = Console()
+    console.print(table)
+    console.print(f"\nShipped recipes: {', '.join(shipped_recipes())}. Change a setting with --set key=value.")

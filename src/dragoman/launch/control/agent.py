@@ -1,0 +1,185 @@
+"""The host agent: one per host, detached. It does what the controller says and ends with it; no torch in here."""
+
+import contextlib
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from dragoman.launch.control.channel import Channel, ChannelError, Message, call, keep_alive
+from dragoman.launch.control.detached import read_task
+from dragoman.launch.control.gathering import Tail
+from dragoman.launch.control.workers import Workers, adopt_orphans, end_children
+from dragoman.run.control import control_path, read_control
+from dragoman.run.folder import RunFolder, create_run_folder
+
+CALL_SECONDS = 30.0
+GATHER_SECONDS = 1.0
+
+
+class HostAgent:
+    """A connection to the controller and, while an attempt runs, the workers of this host."""
+
+    def __init__(self, channel: Channel, task: dict[str, Any]) -> None:
+        self._channel = channel
+        self._task = task
+        self._folder = RunFolder(Path(task["run"]))
+        self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._listener: socket.socket | None = None
+        self._workers: Workers | None = None
+        self._tail: Tail | None = None
+
+    def serve(self) -> None:
+        """Until the controller lets go, or is lost; then the workers are ended and nothing is left."""
+        threading.Thread(target=self._receive, name="receive", daemon=True).start()
+        try:
+            while True:
+                message = self._next()
+                if message["type"] in ("leave", "lost"):
+                    return
+                self._handle(message)
+                self._look_after_workers()
+        except ChannelError:
+            return
+        finally:
+            if self._workers is not None:
+                self._workers.end()
+            end_children()
+
+    def _receive(self) -> None:
+        try:
+            for message in self._channel.messages():
+                self._inbox.put(message)
+                if message["type"] == "leave":
+                    return
+        except ChannelError as error:
+            sys.stderr.write(f"the controller is lost: {error}\n")
+            self._inbox.put({"type": "lost"})
+
+    def _next(self) -> Message:
+        try:
+            return self._inbox.get(timeout=GATHER_SECONDS)
+        except queue.Empty:
+            return {"type": "nothing"}
+
+    def _handle(self, message: Message) -> None:
+        match message["type"]:
+            case "prepare":
+                self._prepare()
+            case "start":
+                self._start(message)
+            case "stop" if message["now"]:
+                end_children(patience_seconds=0.0)
+            case "stop" if self._workers is not None:
+                self._workers.ask_to_stop()
+            case _:
+                pass  # to look after the workers, or word from a later version
+
+    def _prepare(self) -> None:
+        """The store's socket, bound before torch is loaded: all hosts know its port at once."""
+        address = self._task["address"]
+        try:
+            self._listener = socket.create_server((address, 0), backlog=1024)
+        except OSError as error:
+            refused = [f"cannot listen on {address}: {error.strerror}", "is that an address of this host?"]
+            self._channel.send({"type": "ended", "exits": {}, "refused": refused, "code": 1})
+            return
+        self._channel.send({"type": "listening", "port": self._listener.getsockname()[1]})
+
+    def _start(self, message: Message) -> None:
+        if message["gather"] is not None and not self._is_controllers_folder(message["controller_pid"]):
+            self._tail = Tail(self._folder, message["gather"])
+        fd = None if self._listener is None else self._listener.fileno()
+        node = {**message["node"], "listen_fd": fd}
+        self._workers = Workers(node, self._environment(message["node"]["num_workers"]), self._send_lines, self._wake)
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
+    def _is_controllers_folder(self, pid: int) -> bool:
+        """A disk that both hosts see needs no gathering."""
+        control = read_control(self._folder)
+        return control is not None and control.pid == pid and control_path(self._folder).is_file()
+
+    def _environment(self, num_workers: int) -> dict[str, str]:
+        from dragoman.launch.local import threads_per_worker
+
+        interface = self._task["interface"]
+        return {
+            "OMP_NUM_THREADS": str(threads_per_worker(num_workers)),
+            "TORCH_CPP_LOG_LEVEL": "ERROR",
+            **os.environ,
+            **self._task["environment"],
+            "DRAGOMAN_HOST": self._task["name"],
+            "GLOO_SOCKET_IFNAME": interface,
+            "NCCL_SOCKET_IFNAME": interface,
+            "TP_SOCKET_IFNAME": interface,
+        }
+
+    def _send_lines(self, lines: list[list[Any]]) -> None:
+        with contextlib.suppress(ChannelError):
+            self._channel.send({"type": "lines", "lines": lines})
+
+    def _wake(self) -> None:
+        self._inbox.put({"type": "ended"})
+
+    def _look_after_workers(self) -> None:
+        """Send new records; report the end once everything before it has been sent."""
+        workers = self._workers
+        report = None if workers is None else workers.report()
+        if self._tail is not None:
+            for news in self._tail.news():
+                self._channel.send(news)
+        if report is not None:
+            self._workers = None
+            end_children()
+            self._channel.send({"type": "ended", **report})
+
+
+def join(task: dict[str, Any]) -> Channel:
+    """Call the controller until it answers."""
+    deadline = time.monotonic() + CALL_SECONDS
+    while True:
+        try:
+            return call(task["controller_address"], task["controller_port"], task["name"], task["token"])
+        except ChannelError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.2)
+
+
+def main() -> int:
+    """`python -m dragoman.launch.control.agent`, its task on the input."""
+    task = read_task()
+    adopt_orphans()
+    # A closed terminal is no reason to end; only the controller is.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)
+    create_run_folder(task["run"])
+    stop = threading.Event()
+    try:
+        channel = join(task)
+    except ChannelError as error:
+        sys.stderr.write(f"cannot reach the controller: {error}\n")
+        return 1
+    threading.Thread(target=keep_alive, args=(channel, stop), name="alive", daemon=True).start()
+    try:
+        HostAgent(channel, task).serve()
+    finally:
+        stop.set()
+        channel.close()
+    return 0
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(143)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""One attempt of a run: a fixed world of members from start to end, watched by the controller. No torch."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dragoman.launch.control.channel import Message
+from dragoman.launch.control.gathering import Gathered
+from dragoman.launch.control.links import Event, Links
+from dragoman.launch.control.logbook import Logbook
+from dragoman.launch.control.outcome import FAILED, USER_ERROR, Exit, Outcome, judge
+from dragoman.launch.hosts.members import Member
+
+PREPARE_SECONDS = 15.0
+# A rank that fails takes the others down within a moment: what they report helps to find the cause.
+ECHO_SECONDS = 2.0
+# Workers have 7 s to save, and are killed then.
+STOP_SECONDS = 10.0
+SAVE_SECONDS = 2.0
+
+
+@dataclass
+class Attempt:
+    """What is known while it runs."""
+
+    members: Sequence[Member]
+    links: Links
+    log: Logbook
+    gathered: Gathered
+    on_stop: Callable[[], None]
+    waiting: set[str] = field(default_factory=set[str])  # hosts whose workers run
+    exits: list[Exit] = field(default_factory=list[Exit])
+    refusals: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])  # host, message, hint
+    lost: list[str] = field(default_factory=list[str])
+    is_stopped: bool = False  # somebody asked
+    stop_at: float | None = None  # when the rest is told to end
+    give_up_at: float | None = None  # when nobody is waited for any more
+
+
+def run_attempt(
+    members: Sequence[Member],
+    links: Links,
+    log: Logbook,
+    gathered: Gathered,
+    command: Sequence[str],
+    on_stop: Callable[[], None] = lambda: None,
+) -> Outcome:
+    """Run `command` (arguments of Python) as the workers of all members, and say what came of it."""
+    attempt = Attempt(members, links, log, gathered, on_stop, {member.name for member in members})
+    port = _prepare(attempt)
+    if port is None:
+        return _conclude(attempt)
+    for number, member in enumerate(members):
+        links.send(member.name, _start_message(attempt, number, port, command))
+    saved_at = time.monotonic()
+    while attempt.waiting:
+        _take(attempt, links.next_event(0.2))
+        _keep_time(attempt)
+        if time.monotonic() - saved_at > SAVE_SECONDS:
+            gathered.save()
+            saved_at = time.monotonic()
+    gathered.save()
+    return _conclude(attempt)
+
+
+def _prepare(attempt: Attempt) -> int | None:
+    """The first host's agent opens the port where all ranks will meet; None if it cannot."""
+    first = attempt.members[0].name
+    attempt.links.send(first, {"type": "prepare"})
+    deadline = time.monotonic() + PREPARE_SECONDS
+    while time.monotonic() < deadline and not (attempt.lost or attempt.is_stopped or attempt.refusals):
+        event = attempt.links.next_event(0.2)
+        if event is not None and event.message is not None and event.message["type"] == "listening":
+            return int(event.message["port"])
+        _take(attempt, event)
+    if not (attempt.lost or attempt.is_stopped or attempt.refusals):
+        attempt.refusals.append((first, "could not open a port on its address", "look at its agent's output"))
+    return None
+
+
+def _start_message(attempt: Attempt, number: int, port: int, command: Sequence[str]) -> Message:
+    member, members = attempt.members[number], attempt.members
+    node = {
+        "command": list(command),
+        "num_workers": member.num_workers,
+        "node_rank": number,
+        "node_names": [entry.name for entry in members],
+        "address": members[0].address,
+        "port": port,
+    }
+    gather = None if number == 0 else attempt.gathered.offsets(member.name)
+    return {"type": "start", "node": node, "gather": gather, "controller_pid": os.getpid()}
+
+
+def _take(attempt: Attempt, event: Event | None) -> None:
+    if event is None:
+        return
+    if event.kind == "message" and event.message is not None:
+        _take_message(attempt, event.host, event.message)
+    elif event.kind == "lost" and event.host in attempt.waiting:
+        attempt.waiting.discard(event.host)
+        attempt.lost.append(event.host)
+        attempt.log.say(f"host {event.host} stopped answering ({event.text})")
+        attempt.stop_at = time.monotonic()
+    elif event.kind in ("stop", "kill"):
+        attempt.is_stopped = True
+        attempt.on_stop()
+        _tell_to_end(attempt, is_now=event.kind == "kill")
+
+
+def _take_message(attempt: Attempt, host: str, message: Message) -> None:
+    match message["type"]:
+        case "lines":
+            attempt.log.add(host, ((int(rank), str(text)) for rank, text in message["lines"]))
+        case "records":
+            warning = attempt.gathered.add(host, message)
+            if warning is not None:
+                attempt.log.say(warning)
+        case "ended":
+            attempt.waiting.discard(host)
+            _take_report(attempt, host, message)
+        case _:
+            pass  # word from a later version
+
+
+def _take_report(attempt: Attempt, host: str, report: dict[str, Any]) -> None:
+    told = attempt.give_up_at is not None
+    exits = [Exit(host, int(rank), int(code), told) for rank, code in report["exits"].items()]
+    if report["refused"] is not None:
+        attempt.refusals.append((host, *report["refused"]))
+    elif report["code"] and not exits and not told:
+        # torchrun's agent itself was ended; its first rank stands for it.
+        exits = [Exit(host, _first_rank(attempt.members, host), int(report["code"]), told)]
+    attempt.exits += exits
+    if (exits or report["refused"]) and attempt.stop_at is None:
+        attempt.stop_at = time.monotonic() + ECHO_SECONDS
+
+
+def _first_rank(members: Sequence[Member], host: str) -> int:
+    names = [member.name for member in members]
+    return sum(member.num_workers for member in members[: names.index(host)])
+
+
+def _keep_time(attempt: Attempt) -> None:
+    now = time.monotonic()
+    if attempt.stop_at is not None and now >= attempt.stop_at and attempt.give_up_at is None:
+        _tell_to_end(attempt, is_now=False)
+    if attempt.give_up_at is not None and now >= attempt.give_up_at:
+        for host in sorted(attempt.waiting):
+            attempt.log.say(f"host {host} did not say within {STOP_SECONDS:.0f} s that its workers are gone")
+        attempt.lost += sorted(attempt.waiting)
+        attempt.waiting.clear()
+
+
+def _tell_to_end(attempt: Attempt, is_now: bool) -> None:
+    attempt.give_up_at = attempt.give_up_at or time.monotonic() + STOP_SECONDS
+    for host in attempt.waiting:
+        attempt.links.send(host, {"type": "stop", "now": is_now})
+
+
+def _conclude(attempt: Attempt) -> Outcome:
+    """A host that vanished or refused is the cause; else one of the ranks is."""
+    outcome = judge(attempt.exits, attempt.is_stopped)
+    if attempt.refusals and not attempt.is_stopped:
+        host, message, hint = attempt.refusals[0]
+        return Outcome(USER_ERROR, f"host {host}: {message}" + (f" ({hint})" if hint else ""))
+    if attempt.lost:
+        names = ", ".join(f"host {host}" for host in attempt.lost)
+        return Outcome(FAILED, f"{names} stopped answering", lost_hosts=tuple(attempt.lost))
+    return outcome

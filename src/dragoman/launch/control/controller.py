@@ -1,0 +1,171 @@
+"""The controller: owns one run on several hosts, from the first host, detached from every terminal. No torch.
+
+`python -m dragoman.launch.control.controller`, its task on the input. `RUN/control.json` says how it stands.
+SIGTERM stops the run (workers save first), SIGUSR1 at once.
+"""
+
+import contextlib
+import fcntl
+import os
+import signal
+import sys
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import psutil
+
+from dragoman.errors import DragomanError
+from dragoman.launch.control.attempt import run_attempt
+from dragoman.launch.control.detached import read_task
+from dragoman.launch.control.gathering import Gathered
+from dragoman.launch.control.links import Event, Links
+from dragoman.launch.control.logbook import Logbook
+from dragoman.launch.control.outcome import FAILED, Outcome
+from dragoman.launch.copying.mirror import start_mirror
+from dragoman.launch.hosts.members import Member
+from dragoman.run.control import INTERRUPTED, Control, State, write_control
+from dragoman.run.folder import RunFolder
+
+LOCK = ".controller.lock"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a controller is told; crosses to it as JSON."""
+
+    run: str
+    attempt: int
+    members: tuple[Member, ...]
+    token: str
+    command: tuple[str, ...]  # of a worker: arguments of Python
+    join_seconds: float
+    mirror: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "members": [member.to_dict() for member in self.members], "command": list(self.command)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Task":
+        known = dict(values)
+        known["members"] = tuple(Member.from_dict(entry) for entry in values["members"])
+        known["command"] = tuple(values["command"])
+        return cls(**known)
+
+
+class Controller:
+    """One run, one attempt, and the file that tells others about it."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._folder = RunFolder(Path(task.run))
+        self._log = Logbook(self._folder)
+        self._links = Links(task.members, task.token)
+        first = task.members[0]
+        self._control = Control(
+            state="starting",
+            attempt=task.attempt,
+            pid=os.getpid(),
+            pid_started=psutil.Process().create_time(),
+            host=first.name,
+            address=first.address,
+            port=self._links.port,
+            members=tuple(member.to_dict() for member in task.members),
+        )
+
+    def run(self) -> int:
+        """Whatever happens, the file says in the end that it ended."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            signal.signal(number, self._take_signal)
+        outcome = Outcome(FAILED, "the controller failed: see controller.out")
+        self._note("starting")
+        with self._mirrored():
+            try:
+                outcome = self._run()
+            finally:
+                self._tell(outcome)
+                self._links.close()
+                self._note("ended", exit_code=outcome.exit_code, reason=outcome.reason)
+        return outcome.exit_code
+
+    def _take_signal(self, number: int, _frame: FrameType | None) -> None:
+        self._links.events.put(Event("kill" if number == signal.SIGUSR1 else "stop"))
+
+    def _run(self) -> Outcome:
+        task = self._task
+        names = ", ".join(f"{member.name} ({member.address}, {member.num_workers})" for member in task.members)
+        self._log.say(f"attempt {task.attempt}, hosts (address, workers): {names}")
+        missing = self._links.await_all(task.join_seconds)
+        if missing:
+            event = self._links.next_event(0.0)
+            is_stopped = event is not None and event.kind in ("stop", "kill")
+            return Outcome(INTERRUPTED, "stopped before it began") if is_stopped else _never_joined(missing, task)
+        self._note("running")
+        gathered = Gathered(self._folder)
+        return run_attempt(task.members, self._links, self._log, gathered, task.command, lambda: self._note("stopping"))
+
+    def _tell(self, outcome: Outcome) -> None:
+        if outcome.cause is not None:
+            last = "\n".join(f"  {line}" for line in self._log.last_lines(outcome.cause.rank))
+            self._log.say(f"the last lines of rank {outcome.cause.rank}:\n{last}" if last else "it said nothing")
+        self._log.say(f"the run ended: {outcome.reason} (exit code {outcome.exit_code})")
+
+    def _note(self, state: State, exit_code: int | None = None, reason: str = "") -> None:
+        self._control = replace(self._control, state=state, exit_code=exit_code, reason=reason, time=time.time())
+        # A full disk must not keep the hosts from being let go.
+        with contextlib.suppress(OSError):
+            write_control(self._folder, self._control)
+
+    @contextlib.contextmanager
+    def _mirrored(self) -> Generator[None]:
+        """Copies of the run elsewhere, all the time, and once more when everything is written."""
+        if self._task.mirror is None:
+            yield
+            return
+        mirror = start_mirror(self._folder.path, self._task.mirror, self._log.say)
+        try:
+            yield
+        finally:
+            if mirror.stop():
+                self._log.say(f"everything is copied to {self._task.mirror}")
+
+
+def _never_joined(missing: list[str], task: Task) -> Outcome:
+    names = ", ".join(missing)
+    where = f"{task.members[0].address}"
+    return Outcome(
+        FAILED,
+        f"{names} never joined within {task.join_seconds:.0f} s: look at {task.run}/agent.HOST.out there, and whether "
+        f"TCP to {where} is open",
+        lost_hosts=tuple(missing),
+    )
+
+
+def claim(folder: Path) -> int:
+    """One controller per run; held until this process ends, however it ends."""
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise DragomanError(f"{folder} has a controller already", "dragoman attach shows it") from None
+    return descriptor
+
+
+def main() -> int:
+    """Returns the exit code of the run."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    task = Task.from_dict(read_task())
+    try:
+        claim(Path(task.run))
+        controller = Controller(task)
+    except (DragomanError, OSError) as error:
+        sys.stderr.write(f"{error.message if isinstance(error, DragomanError) else error}\n")
+        return DragomanError.exit_code
+    return controller.run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""The controller's connections to its host agents: who has joined, and one queue of everything that happens."""
+
+import queue
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from dragoman.launch.control.channel import Channel, ChannelError, Message, greet, keep_alive
+from dragoman.launch.hosts.members import Member
+
+Kind = Literal["joined", "message", "lost", "stop", "kill"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened: to a host, or a word from outside."""
+
+    kind: Kind
+    host: str = ""
+    message: Message | None = None
+    text: str = ""
+
+
+class Links:
+    """Listens on one address only. Threads fill `events`; the controller's one thread empties it."""
+
+    def __init__(self, members: Sequence[Member], token: str) -> None:
+        self.events: queue.Queue[Event] = queue.Queue()
+        self._names = {member.name for member in members}
+        self._token = token
+        self._channels: dict[str, Channel] = {}
+        self._closing = threading.Event()
+        self._listener = socket.create_server((members[0].address, 0), backlog=len(members) + 8)
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, name="accept", daemon=True).start()
+
+    def next_event(self, timeout_seconds: float) -> Event | None:
+        try:
+            return self.events.get(timeout=max(0.0, timeout_seconds))
+        except queue.Empty:
+            return None
+
+    def await_all(self, limit_seconds: float) -> list[str]:
+        """Wait until every host has joined; the names of those that did not. A stop ends the wait."""
+        deadline = time.monotonic() + limit_seconds
+        missing = set(self._names)
+        while missing:
+            event = self.next_event(deadline - time.monotonic())
+            if event is None:
+                break
+            if event.kind in ("stop", "kill"):
+                self.events.put(event)
+                break
+            missing.discard(event.host) if event.kind == "joined" else missing.add(event.host)
+        return sorted(missing)
+
+    def send(self, host: str, message: Message) -> None:
+        """A channel that is broken is noticed by the thread that reads it."""
+        channel = self._channels.get(host)
+        if channel is not None:
+            with suppress(ChannelError):
+                channel.send(message)
+
+    def close(self) -> None:
+        """Let the agents go: they end with the connection."""
+        self._closing.set()
+        self._listener.close()
+        for host, channel in list(self._channels.items()):
+            self.send(host, {"type": "leave"})
+            channel.close()
+
+    def _accept(self) -> None:
+        while not self._closing.is_set():
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            channel, host = greet(connection, self._token)
+        except ChannelError:
+            return
+        if host not in self._names or host in self._channels:
+            channel.close()
+            return
+        self._channels[host] = channel
+        threading.Thread(target=keep_alive, args=(channel, self._closing), daemon=True).start()
+        self.events.put(Event("joined", host))
+        try:
+            for message in channel.messages():
+                self.events.put(Event("message", host, message))
+        except ChannelError as error:
+            self.events.put(Event("lost", host, text=str(error)))

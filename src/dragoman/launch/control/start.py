@@ -1,0 +1,60 @@
+"""Starts a run on the hosts of a team: a controller on the first one, an agent on each. The near side."""
+
+import os
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+
+from dragoman.errors import DragomanError
+from dragoman.launch.control.controller import Task
+from dragoman.launch.hosts.members import Team
+from dragoman.launch.hosts.session import HostSession, call_each
+
+JOIN_SECONDS = 60.0
+# What a user may have set for workers and would expect on every host; cards differ from host to host.
+FORWARDED = ("DRAGOMAN_DEVICE", "DRAGOMAN_DEBUG", "DRAGOMAN_JOIN_SECONDS", "OMP_NUM_THREADS")
+FORWARDED_PREFIXES = ("NCCL_", "TORCH_")
+
+
+def start_run(
+    sessions: Sequence[HostSession],
+    team: Team,
+    command: Sequence[str],
+    attempt: int,
+    init: str | None = None,
+    mirror: str | None = None,
+) -> None:
+    """Returns as soon as everything is started; whether it joins is the controller's to see."""
+    token = secrets.token_hex(32)
+    task = Task(team.run, attempt, team.members, token, tuple(command), JOIN_SECONDS, mirror)
+    where = sessions[0].call("start_controller", task=task.to_dict())
+    agents = [
+        {
+            "task": {
+                "name": member.name,
+                "run": team.run,
+                "address": member.address,
+                "interface": member.interface,
+                "controller_address": where["address"],
+                "controller_port": where["port"],
+                "token": token,
+                "init": init,
+                "environment": forwarded_environment(),
+            }
+        }
+        for member in team.members
+    ]
+    try:
+        call_each(sessions, "start_agent", agents)
+    except DragomanError:
+        with suppress(DragomanError):
+            sessions[0].call("stop_run", run=team.run, is_now=True)
+        raise
+
+
+def forwarded_environment() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in FORWARDED or (name.startswith(FORWARDED_PREFIXES) and not name.endswith("SOCKET_IFNAME"))
+    }

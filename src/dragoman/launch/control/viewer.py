@@ -1,0 +1,137 @@
+"""Looks at a run on several hosts, from its first host or through ssh. Only looks: closing it changes nothing."""
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from dragoman.launch.control.run_ops import RUN_OPS
+from dragoman.launch.hosts.hosts import Host, read_remote
+from dragoman.launch.hosts.session import HostSession
+from dragoman.launch.hosts.ssh import UnreachableError
+
+WAIT_SECONDS = 1.0
+STOP_SECONDS = 25.0
+AGAIN_SECONDS = 30.0
+
+Answer = dict[str, Any]
+Say = Callable[[str], None]
+
+
+class Place:
+    """Where a run is: here, or on a host. A connection that breaks is made again for a while."""
+
+    def __init__(
+        self, run: str, host: Host | None = None, session: HostSession | None = None, is_here: bool = False
+    ) -> None:
+        self.run = run
+        self._is_here = is_here or (host is None and session is None)
+        self._host = session.host if session is not None else host
+        self._session = session
+        self._is_ours = session is None
+
+    @property
+    def name(self) -> str:
+        """As `attach` and `stop` take it."""
+        return self.run if self._is_here or self._host is None else f"{self._host.target}:{self.run}"
+
+    def ask(self, op: str, timeout_seconds: float = 30.0, **arguments: Any) -> Answer:
+        if self._host is None:
+            return RUN_OPS[op](run=self.run, **arguments)
+        deadline = time.monotonic() + AGAIN_SECONDS
+        while True:
+            try:
+                return self._connected(self._host).call(op, timeout_seconds=timeout_seconds, run=self.run, **arguments)
+            except UnreachableError:
+                self.close()
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(1.0)
+
+    def close(self) -> None:
+        if self._session is not None and self._is_ours:
+            self._session.close()
+        self._session, self._is_ours = None, True
+
+    def _connected(self, host: Host) -> HostSession:
+        if self._session is None:
+            session = HostSession(host)
+            session.open()
+            self._session = session
+        return self._session
+
+
+@contextmanager
+def open_place(run: str, hosts: str | None = None) -> Generator[Place]:
+    """RUN or HOST:RUN."""
+    remote = read_remote(run, hosts)
+    place = Place(run) if remote is None else Place(remote[1], remote[0])
+    try:
+        yield place
+    finally:
+        place.close()
+
+
+def follow(place: Place, say: Say, num_last: int, offset: int | None = None) -> int:
+    """Show the log until the run ends, and give its exit code. Ctrl-C leaves, or asks where there is a terminal."""
+    with _interruption() as interrupted:
+        while True:
+            answer = place.ask("look", offset=offset, num_last=num_last, wait_seconds=WAIT_SECONDS)
+            offset = answer["offset"]
+            if answer["text"]:
+                sys.stdout.write(answer["text"])
+                sys.stdout.flush()
+            elif not answer["is_alive"]:
+                return _last_word(answer, say)
+            if interrupted.is_set():
+                interrupted.clear()
+                if not _wants_stop():
+                    say(f"detached: the run goes on; dragoman attach {place.name} shows it again")
+                    return 0
+                say("stopping: the workers save and leave")
+                place.ask("stop_run", timeout_seconds=STOP_SECONDS)
+
+
+def _last_word(answer: Answer, say: Say) -> int:
+    if answer["state"] == "ended":
+        return int(answer["exit_code"])
+    say("the controller of this run was killed, and the workers ended with it; the same command goes on from there")
+    return 1
+
+
+@contextmanager
+def _interruption() -> Generator[threading.Event]:
+    """Ctrl-C as a flag: an exception would tear a question to the host in two."""
+    interrupted = threading.Event()
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        interrupted.set()
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _wants_stop() -> bool:
+    """Ask on a terminal; elsewhere, and after another Ctrl-C, the answer is no."""
+    if not sys.stdin.isatty():
+        return False
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        sys.stderr.write("\ndetach (default) or stop? [d/s] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("s", "stop")
+    except KeyboardInterrupt:
+        return False
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def stop(place: Place, is_now: bool) -> Answer:
+    return place.ask("stop_run", timeout_seconds=STOP_SECONDS, is_now=is_now)

@@ -1,0 +1,42 @@
+"""A model's weights and gradients, each as one flat vector: zeroing, exchange and norm are one operation each.
+
+Pure torch; knows no ranks.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+
+class FlatModel:
+    """Every parameter of a model, and its gradient, as a view of one buffer."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.shapes = [p.shape for p in self.parameters]
+        sizes = [p.numel() for p in self.parameters]
+        self.starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        first = self.parameters[0]
+        self.weights = torch.empty(sum(sizes), dtype=first.dtype, device=first.device)
+        self.gradient = torch.zeros_like(self.weights)
+        for parameter, start, size in zip(self.parameters, self.starts, sizes, strict=True):
+            part = slice(start, start + size)
+            self.weights[part] = parameter.detach().flatten()
+            parameter.data = self.weights[part].view(parameter.shape)
+            parameter.grad = self.gradient[part].view(parameter.shape)
+
+    def zero(self) -> None:
+        self.gradient.zero_()
+
+    def clip(self, max_norm: float) -> torch.Tensor:
+        """Scale the gradient down to `max_norm` if longer (0: never); the norm before that."""
+        norm = torch.linalg.vector_norm(self.gradient)
+        if max_norm:
+            self.gradient.mul_(torch.clamp(max_norm / (norm + 1e-6), max=1.0))
+        return norm
+
+    def when_ready(self, call: Callable[[int], None]) -> None:
+        """Call with a parameter's number whenever a backward pass has added to its gradient."""
+        for number, parameter in enumerate(self.parameters):
+            parameter.register_post_accumulate_grad_hook(lambda _, number=number: call(number))

@@ -1,0 +1,105 @@
+"""Which exchange a run should use: the least lossy one that the link carries while the hosts compute. No torch.
+
+`docs/guide/several-machines.md` has the measured loss of every rung; only what stands in that table may be chosen.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dragoman.plan.payload import Precision, encoded_bytes, ring_bytes
+from dragoman.units import format_bytes, format_seconds
+
+MOST_WAITING = 0.03  # of a step's compute
+# A short probe flatters a link, and traffic comes in bursts: plan with this share of what it measured.
+USABLE_SHARE = 0.85
+
+
+@dataclass(frozen=True)
+class Option:
+    """One rung of the ladder."""
+
+    method: Literal["dense", "diloco"]
+    precision: Precision
+    every_steps: int = 1
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.precision}" + (f" every {self.every_steps}" if self.method == "diloco" else "")
+
+
+# Least lossy first. For the same bytes, fewer bits at more exchanges lose less than more bits at fewer.
+LADDER = (
+    Option("dense", "fp32"),
+    Option("dense", "bf16"),
+    *(Option("diloco", "sign", every) for every in (4, 20, 64)),
+)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was measured before the first step."""
+
+    num_parameters: int
+    num_hosts: int
+    num_ranks: int
+    compute_seconds: float  # forward and backward of a step on the slowest rank
+    overlap_seconds: float  # of it, the part during which gradients can already travel
+    bytes_per_second: float
+    latency_seconds: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An option with what it is expected to cost in every step."""
+
+    option: Option
+    sent_bytes: int  # out of each host
+    transfer_seconds: float
+    waiting_seconds: float
+
+
+def choose(facts: Facts, ladder: Sequence[Option] = LADDER) -> Choice:
+    """The first rung whose waiting is small, or the one that waits least."""
+    choices = [predict(option, facts) for option in ladder]
+    for choice in choices:
+        if choice.waiting_seconds <= MOST_WAITING * facts.compute_seconds:
+            return choice
+    return min(choices, key=lambda choice: choice.waiting_seconds)
+
+
+def predict(option: Option, facts: Facts) -> Choice:
+    """Bytes and seconds of one step."""
+    if option.method == "dense":
+        sent = ring_bytes(encoded_bytes(facts.num_parameters, option.precision), facts.num_ranks)
+        hidden = facts.overlap_seconds
+        latency = 2 * facts.latency_seconds  # the sum of the losses follows the gradients
+    else:
+        sent = (facts.num_hosts - 1) * encoded_bytes(-(-facts.num_parameters // option.every_steps), option.precision)
+        hidden = facts.compute_seconds
+        latency = facts.latency_seconds
+    transfer = sent / (facts.bytes_per_second * USABLE_SHARE) + latency
+    return Choice(option, sent, transfer, max(0.0, transfer - hidden))
+
+
+def explain(choice: Choice, facts: Facts) -> list[str]:
+    """Why this one, in sentences; and what else would help where waiting remains."""
+    dense = predict(LADDER[0], facts)
+    lines = [
+        f"a step computes {format_seconds(facts.compute_seconds)}; the link carries "
+        f"{format_bytes(facts.bytes_per_second)}/s each way; exact gradients are {format_bytes(dense.sent_bytes)} a "
+        f"step and would take {format_seconds(dense.sent_bytes / facts.bytes_per_second)}",
+        f"exchange: {choice.option.name}, {format_bytes(choice.sent_bytes)} a step out of each host in "
+        f"{format_seconds(choice.transfer_seconds)}, expected waiting {_percent(choice.waiting_seconds, facts)}",
+    ]
+    if choice.waiting_seconds > MOST_WAITING * facts.compute_seconds:
+        factor = max(2, round((choice.transfer_seconds / facts.compute_seconds) + 0.5))
+        lines.append(
+            f"even so the link is the limit: {factor} times batch.target_tokens (and optim.learning_rate times "
+            f"{factor**0.5:.2g}, as Adam wants) makes {factor} times the text of every exchange"
+        )
+    return lines
+
+
+def _percent(waiting_seconds: float, facts: Facts) -> str:
+    return f"{100 * waiting_seconds / max(facts.compute_seconds, 1e-9):.0f} % of the step"

@@ -1,0 +1,84 @@
+"""`control.json`: who owns a run on several hosts and how it stands. Written by its controller, read by everybody."""
+
+import dataclasses
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from dragoman.errors import DragomanError
+from dragoman.run.folder import RunFolder, replaced_file
+
+State = Literal["starting", "running", "stopping", "ended"]
+# Exit codes of a worker: it was told to leave and did; it is well, but another rank is gone.
+INTERRUPTED, LOST_PEER = 130, 75
+CONTROL = "control.json"
+HOSTS_LOG = "hosts.log"
+
+
+@dataclass(frozen=True)
+class Control:
+    """The controller's word on its run. Being one does not mean that the controller still lives."""
+
+    state: State
+    attempt: int
+    pid: int
+    pid_started: float  # when that process began: a number may be given out again
+    host: str
+    address: str
+    port: int
+    members: tuple[dict[str, Any], ...] = ()
+    exit_code: int | None = None
+    reason: str = ""
+    time: float = field(default_factory=time.time)  # unix seconds of this state
+
+
+def control_path(folder: RunFolder) -> Path:
+    return folder.path / CONTROL
+
+
+def hosts_log_path(folder: RunFolder) -> Path:
+    return folder.path / HOSTS_LOG
+
+
+def write_control(folder: RunFolder, control: Control) -> None:
+    """Replace the file whole: a reader never meets half of it."""
+    with replaced_file(control_path(folder)) as fresh:
+        fresh.write_text(json.dumps(dataclasses.asdict(control), indent=2) + "\n", encoding="utf-8")
+
+
+def read_control(folder: RunFolder) -> Control | None:
+    """None where there is none, or none that can be read; keys of later versions are passed over."""
+    try:
+        values: Any = json.loads(control_path(folder).read_text(encoding="utf-8"))
+        known: dict[str, Any] = {key: value for key, value in values.items() if key in Control.__dataclass_fields__}
+        known["members"] = tuple(known.get("members", ()))
+        return Control(**known)
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def is_alive(control: Control) -> bool:
+    """Whether that very controller is still there, as seen from this machine; after the end it may copy to a mirror."""
+    try:
+        process = psutil.Process(control.pid)
+        # A process's start is read from the machine's clock and may be shifted a little with it.
+        is_same = abs(process.create_time() - control.pid_started) < 2.0
+        return is_same and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def refuse_running(folder: RunFolder) -> None:
+    """A run that has a living controller is not started a second time."""
+    control = read_control(folder)
+    if control is not None and is_alive(control):
+        if control.state == "ended":
+            raise DragomanError(
+                f"{folder.path} is still being copied to its mirror", "wait for it: dragoman attach RUN"
+            )
+        problem = f"{folder.path} is running on {', '.join(member['name'] for member in control.members)}"
+        raise DragomanError(problem, "dragoman attach RUN shows it, dragoman stop RUN ends it")

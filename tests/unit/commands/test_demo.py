@@ -1,0 +1,67 @@
+"""`dragoman demo --link`: its training step on emulated hosts, with stand-ins for the rest."""
+
+import contextlib
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from dragoman.commands import demo, evaluate, prepare, report, train
+from dragoman.launch.lab import foreground, lab
+from dragoman.launch.lab.requirements import LabUnavailable
+
+
+@pytest.fixture
+def steps(monkeypatch, tmp_path) -> list[str]:
+    """What was done, in order; the lab is one that was never made."""
+    done: list[str] = []
+
+    class NoLab:
+        def describe(self) -> list[str]:
+            return []
+
+    @contextlib.contextmanager
+    def open_lab(num_hosts, link, working_folder: Path | None = None):
+        done.append(f"lab of {num_hosts} in {working_folder}")
+        yield NoLab()
+
+    def run_in_lab(_, command) -> int:
+        done.append(" ".join(command[1:]))
+        return 0
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(lab, "open_lab", open_lab)
+    monkeypatch.setattr(foreground, "run_in_lab", run_in_lab)
+    monkeypatch.setattr(demo, "_translate_samples", lambda run: done.append("translate"))
+    for module, name in ((prepare, "prepare"), (train, "train"), (evaluate, "evaluate"), (report, "report")):
+        monkeypatch.setattr(module, name, lambda *_, name=name, **__: done.append(name))
+    return done
+
+
+def test_without_a_link_it_trains_here(steps):
+    demo.demo()
+    assert steps == ["prepare", "train", "evaluate", "translate", "report"]
+
+
+def test_with_a_link_it_trains_on_two_emulated_hosts(steps, tmp_path):
+    demo.demo(out=Path("out"), workers=4, link="20mbit")
+    trained = "-P -m dragoman.cli train phrasebook --hosts a,b --workers 2"
+    trained += f" --data {tmp_path}/out/data --run {tmp_path}/out/run"
+    assert steps == ["lab of 1 in None", "prepare", "lab of 2 in out", trained, "evaluate", "translate", "report"]
+
+
+def test_a_training_that_failed_ends_the_demo_with_its_code(steps, monkeypatch):
+    monkeypatch.setattr(foreground, "run_in_lab", lambda *_: 130)
+    with pytest.raises(typer.Exit) as ended:
+        demo.demo(link="20mbit")
+    assert ended.value.exit_code == 130
+    assert "evaluate" not in steps
+
+
+def test_a_machine_without_emulated_hosts_says_so_first(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(LabUnavailable, match="need Linux"):
+        demo.demo(link="20mbit")
+    assert list(tmp_path.iterdir()) == []

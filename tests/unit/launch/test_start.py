@@ -1,0 +1,75 @@
+"""`train --hosts` through an ssh client that stays on this machine: everything but the network between hosts."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from stand_in import stand_in_hosts
+
+from command_line import changes
+from dragoman.launch.control.start import forwarded_environment
+from dragoman.run.control import is_alive, read_control
+from dragoman.run.folder import RunFolder
+
+SETTINGS = ("sync.method=dense", "evaluate.decode=false", "evaluate.train_pairs=0", "train.max_steps=6")
+
+
+def train(data: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    words = ["train", "phrasebook", "--data", str(data), "--run", "runs/x", "--hosts", "a,b", *options]
+    command = [sys.executable, "-m", "dragoman", *words, *changes(*SETTINGS, "evaluate.every_steps=6")]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture
+def hosts(tmp_path, monkeypatch) -> Path:
+    return stand_in_hosts(tmp_path, monkeypatch, "a", "b")
+
+
+def test_a_run_from_another_machine_lives_on_its_hosts(hosts, phrasebook_data):
+    done = train(phrasebook_data)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "[a:0] finished at step 6" in done.stdout
+    assert "started on a (1 x lo 127.0.0.1), b (1 x lo 127.0.0.2)" in done.stderr
+    first, second = hosts / "a" / "runs/x", hosts / "b" / "runs/x"
+    steps = [json.loads(line)["step"] for line in (first / "timing.rank-001.jsonl").read_text().splitlines()]
+    assert steps == list(range(1, 7))
+    assert (second / "timing.rank-001.jsonl").read_text() == (first / "timing.rank-001.jsonl").read_text()
+    assert not (second / "control.json").exists()
+    manifest = json.loads((first / "manifest.json").read_text())
+    assert [host["name"] for host in manifest["hosts"]] == ["a", "b"]
+    assert manifest["attempts"][0]["command"].startswith("dragoman train phrasebook")
+
+
+def test_what_is_wrong_on_the_first_host_is_said_here(hosts, phrasebook_data):
+    (hosts / "a" / "runs/x").mkdir(parents=True)
+    (hosts / "a" / "runs/x/thesis.tex").write_text("")
+    done = train(phrasebook_data)
+    assert done.returncode == 2
+    assert "a: runs/x holds other files already" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_host_that_cannot_start_ends_the_controller_too(hosts, phrasebook_data):
+    (hosts / "b" / "runs/x").mkdir(parents=True)
+    (hosts / "b" / "runs/x/thesis.tex").write_text("")
+    done = train(phrasebook_data)
+    assert done.returncode == 2
+    assert f"b: {hosts / 'b' / 'runs/x'} holds other files already" in done.stderr
+    folder = RunFolder(hosts / "a" / "runs/x")
+    deadline = time.monotonic() + 10
+    while (control := read_control(folder)) is None or control.state != "ended" or is_alive(control):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert control.reason == "stopped before it began"
+
+
+def test_what_the_user_set_for_workers_reaches_the_hosts_but_no_card(monkeypatch):
+    monkeypatch.setenv("NCCL_DEBUG", "INFO")
+    monkeypatch.setenv("NCCL_SOCKET_IFNAME", "eth7")
+    monkeypatch.setenv("SECRET", "x")
+    given = forwarded_environment()
+    assert given["NCCL_DEBUG"] == "INFO"
+    assert not {"NCCL_SOCKET_IFNAME", "SECRET", "HOME"} & given.keys()

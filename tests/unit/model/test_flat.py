@@ -1,0 +1,74 @@
+"""Weights and gradients as flat vectors: views that stay views, and torch's own clipping."""
+
+import pytest
+import torch
+from torch import nn
+
+from dragoman.model.flat import FlatModel
+
+
+def small_model() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(4, 6), nn.LayerNorm(6), nn.Linear(6, 3))
+
+
+def backward(model: nn.Module, seed: int, scale: float = 1.0) -> None:
+    inputs = torch.randn(5, 4, generator=torch.Generator().manual_seed(seed))
+    (model(inputs).square().sum() * scale).backward()
+
+
+@pytest.mark.parametrize("max_norm", [0.5, 1e6])
+def test_clipping_is_that_of_torch(max_norm):
+    ours, theirs = small_model(), small_model()
+    flat = FlatModel(ours)
+    backward(ours, 1, 10.0)
+    backward(theirs, 1, 10.0)
+    norm = flat.clip(max_norm)
+    expected = nn.utils.clip_grad_norm_(theirs.parameters(), max_norm)
+    assert norm == pytest.approx(expected.item())
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.allclose(a.grad, b.grad, rtol=1e-5)
+
+
+def test_a_limit_of_zero_clips_nothing():
+    model = small_model()
+    flat = FlatModel(model)
+    backward(model, 1, 1e4)
+    before = flat.gradient.clone()
+    assert flat.clip(0.0) == before.norm()
+    assert flat.gradient.equal(before)
+
+
+def test_gradients_are_views_that_add_up_and_are_zeroed_at_once():
+    model = small_model()
+    flat = FlatModel(model)
+    assert flat.gradient.numel() == sum(p.numel() for p in model.parameters())
+    backward(model, 1)
+    once = flat.gradient.clone()
+    backward(model, 1)
+    assert torch.allclose(flat.gradient, 2 * once)
+    flat.zero()
+    assert all((p.grad == 0).all() for p in model.parameters())
+    flat.gradient.fill_(3)
+    assert all((p.grad == 3).all() for p in model.parameters())
+
+
+def test_weights_are_views_that_training_and_loading_change_in_place():
+    model = small_model()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    flat = FlatModel(model)
+    assert all(tensor.equal(before[name]) for name, tensor in model.state_dict().items())
+    flat.weights.fill_(2)
+    assert all((p == 2).all() for p in model.parameters())
+    model.load_state_dict(before)
+    assert flat.weights[: 4 * 6].equal(before["0.weight"].flatten())
+
+
+def test_a_parameter_is_named_when_its_gradient_is_there():
+    model = small_model()
+    flat = FlatModel(model)
+    seen: list[int] = []
+    flat.when_ready(seen.append)
+    backward(model, 1)
+    assert sorted(seen) == list(range(6))
+    assert seen.index(4) < seen.index(0), "the last layer is done first"
