@@ -9,7 +9,10 @@ import pytest
 from sample_run import files_of, write_checkpoint, write_sample_run
 
 DRAGOMAN = [sys.executable, "-m", "dragoman.cli"]
-MIRROR = "import sys; from pathlib import Path; from dragoman.launch.copying import mirror\nprint(mirror.check_mirror(sys.argv[2]))"
+MIRROR = (
+    "import sys; from pathlib import Path; from dragoman.launch.copying import mirror\n"
+    "print(mirror.check_mirror(sys.argv[2]))"
+)
 
 
 @pytest.fixture

@@ -52,9 +52,10 @@ def test_an_unlimited_link_is_faster_than_a_gigabit(lab_hosts):
 def test_both_directions_at_once_have_a_link_each(lab_hosts):
     hosts = lab_hosts(2, "40mbit")
     serve(hosts, "a", "b")
-    tries = [both_ways(hosts) for _ in range(2)]
+    tries = [both_ways(hosts) for _ in range(3)]
     assert all(speed < 42 for pair in tries for speed in pair)
-    assert max(min(pair) for pair in tries) > 32
+    # Two flows share their acknowledgements' ways unevenly at times; a limit on the sum would keep all below 52.
+    assert max(sum(pair) for pair in tries) > 60
 
 
 def test_a_sum_is_shared_by_both_directions(lab_hosts):
