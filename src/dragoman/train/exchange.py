@@ -28,7 +28,9 @@ def settle_exchange(
     """The recipe's method; where it says auto, what an earlier attempt on as many hosts found, or a fresh choice."""
     num_hosts = 1 + max(world.gather(world.host_number))
     if job.recipe.sync.method != "auto":
-        return Exchange(job.recipe.sync.model_dump(), num_hosts, ["the recipe names it"])
+        return Exchange(
+            job.recipe.sync.model_dump(), num_hosts, [f"exchange: {job.recipe.sync.method}, as the recipe says"]
+        )
     if num_hosts == 1:
         return Exchange(_settings(job.recipe.sync, "dense", "fp32"), 1, ["one machine: the exact sum costs little"])
     known = world.gather(_earlier(job))[0]
