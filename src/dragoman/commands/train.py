@@ -68,8 +68,11 @@ def train(
             "with --node-rank",
             "leave it out",
         )
+    settings = load_recipe(recipe, changes or [])
+    if not is_rank:
+        train_local.advise_rate(load_recipe(recipe, []), settings)
     words = (recipe, *(word for change in changes or [] for word in ("--set", change)))
-    order = train_local.Order(load_recipe(recipe, changes or []), data, run, init, _command_line(), words)
+    order = train_local.Order(settings, data, run, init, _command_line(), words)
     if is_rank:
         code = train_local.train_as_rank(order)
     elif hosts is None:

@@ -36,6 +36,17 @@ def say(text: str) -> None:
     typer.echo(text, err=True)
 
 
+def advise_rate(plain: "Recipe", changed: "Recipe") -> None:
+    """More text per step wants a higher learning rate; whoever asks for the one should know about the other."""
+    factor = changed.batch.target_tokens / plain.batch.target_tokens
+    if factor != 1 and changed.optim.learning_rate == plain.optim.learning_rate:
+        rate = plain.optim.learning_rate * factor**0.5
+        say(
+            f"note: a step has {factor:.2g} times the target tokens of the recipe; a learning rate of {rate:.2g} "
+            f"(now {plain.optim.learning_rate:.2g}) would go with it: --set optim.learning_rate={rate:.2g}"
+        )
+
+
 def train_here(order: Order, num_workers: int, mirror: str | None) -> int:
     """Workers of this machine alone; they end with this command."""
     from dragoman.launch.copying.mirror import check_mirror, start_mirror

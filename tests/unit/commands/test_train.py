@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from command_line import changes, run_dragoman
+from dragoman.commands.train_local import advise_rate
 from dragoman.data.shards import write_eval_set
 from dragoman.errors import DragomanError
 from dragoman.model.weights import load_tensors
+from dragoman.recipe import load_recipe
 from dragoman.run.checkpoint_files import find_damage
 from dragoman.run.reader import read_run
 from dragoman.train.job import Job
@@ -226,3 +228,17 @@ def test_torchrun_starts_the_ranks_itself(phrasebook_data, tmp_path):
     assert "2 x cpu" in done.stderr
     assert len(records(tmp_path / "run", "steps")) == 2
     assert len(read_run(tmp_path / "run").timings) == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["batch.target_tokens=102400"], "4 times the target tokens of the recipe; a learning rate of 4 (now 2)"),
+        (["batch.target_tokens=102400", "optim.learning_rate=3.0"], ""),
+        (["train.max_steps=5"], ""),
+    ],
+)
+def test_more_tokens_per_step_come_with_advice_on_the_rate(capsys, settings, words):
+    advise_rate(load_recipe("base", []), load_recipe("base", settings))
+    said = capsys.readouterr().err
+    assert words in said if words else not said

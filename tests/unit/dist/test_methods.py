@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from dragoman.config import SyncConfig
+from dragoman.dist import dense
 from dragoman.dist.diloco import DilocoSync
 from dragoman.dist.methods import make_sync
 from dragoman.dist.world import World
@@ -95,6 +96,31 @@ def test_totals_arrive_at_once_where_gradients_are_exchanged(method):
         return sync.advance(1, torch.tensor([1.0, world.rank], dtype=torch.float64)) + sync.settle() + sync.finish()
 
     assert run_ranks(2, body) == [[[2.0, 1.0]]] * 2
+
+
+def test_dense_gradients_set_out_while_the_backward_pass_runs(monkeypatch):
+    monkeypatch.setattr(dense, "BUCKET_BYTES", 2_000)  # one bucket per layer of the small model
+
+    def body(world: World) -> tuple[int, torch.Tensor]:
+        started: list[int] = []
+        start_sum = world.start_sum
+        monkeypatch.setattr(world, "start_sum", lambda tensor: (started.append(tensor.numel()), start_sum(tensor))[1])
+        model = copy.deepcopy(MODEL)
+        flat = FlatModel(model)
+        sync = make_sync(SyncConfig(method="dense"), world, flat)
+        inputs = torch.full((3, 40), 1.0 + world.rank)
+        model(inputs).square().sum().backward()  # not the last: nothing may leave
+        assert started == []
+        sync.begin_last_backward()
+        model(inputs).square().sum().backward()
+        num_started = len(started)
+        sync.exchange(1, 2)
+        assert sum(started) == flat.gradient.numel()
+        return num_started, flat.gradient
+
+    (first_started, first), (second_started, second) = run_ranks(2, body)
+    assert first_started == second_started > 1
+    assert first.equal(second)
 
 
 class Walk:
