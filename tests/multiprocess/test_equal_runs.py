@@ -80,6 +80,25 @@ def test_every_exchange_goes_on_from_its_state_with_the_same_bits(phrasebook_dat
         assert_same_tensors(tmp_path / "whole", run, f"rank-00{rank}.safetensors")
 
 
+def test_a_run_goes_on_with_another_exchange(phrasebook_data, tmp_path):
+    """Replicas have weights and averages of their own; dense ranks must not."""
+    run = tmp_path / "run"
+    diloco = ("sync.method='diloco'", "sync.replica='rank'")
+    for steps, method in ((10, ()), (20, diloco), (30, ("sync.method='dense'",))):
+        train(phrasebook_data, run, 2, f"train.max_steps={steps}", "evaluate.every_steps=10", *method)
+    assert len(losses(run)) == 30
+    evals = [json.loads(line)["loss"] for line in (run / "evals.jsonl").read_text().splitlines()]
+    assert evals == sorted(evals, reverse=True)
+    last = run / "checkpoints" / "last"
+    assert (last / "optimizer.safetensors").exists()
+    assert not list(last.glob("rank-*"))
+    # Dense ranks that differ would give another loss on each: with one worker the run is the same.
+    shutil.copytree(run, tmp_path / "one", symlinks=True)
+    for folder, workers in ((run, 2), (tmp_path / "one", 1)):
+        train(phrasebook_data, folder, workers, "train.max_steps=35", "evaluate.every_steps=35", "sync.method='dense'")
+    assert losses(run)[30:] == pytest.approx(losses(tmp_path / "one")[30:], rel=1e-4)
+
+
 def wait_for(path: Path, process: subprocess.Popen) -> None:
     deadline = time.monotonic() + 120
     while not path.exists():

@@ -8,6 +8,7 @@ from dataclasses import asdict
 import torch
 
 from dragoman.config import Recipe, SyncConfig
+from dragoman.data.batches import BatchPlan
 from dragoman.dist.probe import measure_link
 from dragoman.dist.world import World
 from dragoman.model.flat import FlatModel
@@ -16,14 +17,14 @@ from dragoman.model.transformer import Transformer
 from dragoman.plan.exchange import Choice, Facts, choose, explain
 from dragoman.run.reader import read_manifest
 from dragoman.run.records import Exchange
-from dragoman.train.feed import Microbatch, StepInput
+from dragoman.train.feed import Microbatch, feed
 from dragoman.train.job import Job
 
 NUM_TIMED = 3
 
 
 def settle_exchange(
-    job: Job, world: World, compute_seconds: Callable[[], tuple[float, float]], flat: FlatModel
+    job: Job, world: World, flat: FlatModel, compute_seconds: Callable[[], tuple[float, float]]
 ) -> Exchange:
     """The recipe's method; where it says auto, what an earlier attempt on as many hosts found, or a fresh choice."""
     num_hosts = 1 + max(world.gather(world.host_number))
@@ -74,10 +75,14 @@ def _cost(choice: Choice) -> dict[str, float]:
 
 
 def compute_seconds(
-    model: Transformer, recipe: Recipe, step_input: StepInput, autocast: Callable[[], AbstractContextManager[object]]
+    model: Transformer,
+    recipe: Recipe,
+    plan: BatchPlan,
+    world: World,
+    autocast: Callable[[], AbstractContextManager[object]],
 ) -> tuple[float, float]:
     """Seconds of this rank's share of a step, and of it the part in which finished gradients could travel."""
-    pieces = step_input.microbatches
+    pieces = next(feed(plan, world, [1])).microbatches
     if not pieces:
         return 0.0, 0.0
     longest = max(pieces, key=lambda piece: len(piece.labels))

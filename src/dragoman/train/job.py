@@ -18,8 +18,8 @@ from dragoman.run.reader import read_manifest
 from dragoman.run.records import Manifest
 from dragoman.translate.model_folder import ModelFolder, find_model
 
-# Settings that may change when a run goes on: they bear on its length and on what is watched, not on its updates.
-CHANGEABLE = ("name", "about", "data", "vocab", "decode", "evaluate", "checkpoint")
+# Settings that may change when a run goes on: on its length, on what is watched, on how ranks stay together.
+CHANGEABLE = ("name", "about", "data", "vocab", "decode", "evaluate", "checkpoint", "sync")
 CHANGEABLE_KEYS = ("train.max_steps", "train.max_minutes", "train.patience", "train.log_every")
 
 
