@@ -86,3 +86,24 @@ def test_an_unlimited_link_gets_the_exact_sum(lab_hosts, phrasebook_data):
     hosts = lab_hosts(2, "unlimited")
     train(hosts, phrasebook_data, "train.max_steps=5")
     assert exchange_of(hosts)["settings"]["method"] == "dense"
+
+
+def test_hosts_are_replicas_whose_ranks_stay_equal(lab_hosts, phrasebook_data):
+    hosts = lab_hosts(2, "20mbit")
+    settings = ("sync.method=diloco", "train.max_steps=12", "checkpoint.every_steps=10")
+    train(hosts, phrasebook_data, *settings, names="a,b:2")
+    folder = "run/checkpoints/step-00000010"
+    weigh = (
+        "import sys, torch; from safetensors.torch import load_file as load; "
+        f"first, second = (load(f'{folder}/rank-00{{rank}}.safetensors')['weights'] for rank in (1, 2)); "
+        "sys.exit(not torch.equal(first, second))"
+    )
+    hosts.output_of("b", [sys.executable, "-c", weigh])
+    last = [hosts.output_of(host, ["sha256sum", "run/checkpoints/last/weights.safetensors"]) for host in hosts.names]
+    assert last[0] == last[1]
+    timing = [
+        json.loads((hosts.folder / "run" / f"timing.rank-00{rank}.jsonl").read_text().splitlines()[5])
+        for rank in (1, 2)
+    ]
+    assert timing[0]["sent_bytes"] > 10_000, "the first rank of a host talks to the others"
+    assert timing[1]["sent_bytes"] == 0

@@ -81,7 +81,8 @@ def test_no_signal_is_ignored_on_a_host(lab_hosts):
     ignored = "grep SigIgn /proc/self/status"
     hosts = lab_hosts(2, "unlimited")
     lines = hosts.output_of("a", ["sh", "-c", f"{ignored}; $DRAGOMAN_SSH b {ignored}"]).splitlines()
-    assert [int(line.split()[1], 16) for line in lines] == [0, 0]
+    # Signal 32 and above belong to the C library and to whoever started the tests.
+    assert [int(line.split()[1], 16) & 0x7FFF_FFFF for line in lines] == [0, 0]
 
 
 def test_a_lab_of_two_hosts_starts_at_once(lab_hosts):
