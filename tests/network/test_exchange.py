@@ -14,20 +14,9 @@ LARGER = ("model.d_model=128", "model.d_ffn=1024", "model.num_encoder_layers=2",
 QUICK = ("evaluate.decode=false", "evaluate.train_pairs=0", "evaluate.every_steps=1000", "checkpoint.every_steps=1000")
 
 
-def train(hosts: EmulatedHosts, data: Path, *settings: str) -> str:
-    command = [
-        sys.executable,
-        "-m",
-        "dragoman",
-        "train",
-        "phrasebook",
-        "--data",
-        data,
-        "--run",
-        "run",
-        "--hosts",
-        "a,b",
-    ]
+def train(hosts: EmulatedHosts, data: Path, *settings: str, names: str = "a,b") -> str:
+    words = ["train", "phrasebook", "--data", data, "--run", "run", "--hosts", names]
+    command = [sys.executable, "-m", "dragoman", *words]
     done = hosts.run_on("a", [*command, *changes(*LARGER, *QUICK, *settings)], timeout=150)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
