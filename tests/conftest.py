@@ -1,6 +1,7 @@
 """What all tests share: small data, made once."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -12,6 +13,9 @@ from command_line import changes, run_dragoman
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Exactness is promised on the CPU; tests/gpu asks for the GPU by name.
 os.environ.setdefault("DRAGOMAN_DEVICE", "cpu")
+# A shell that starts the tests in the background has them ignore Ctrl-C, and with them all they start.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # What a machine may lack; --require=NAME,NAME makes a failure of what would be skipped for it.

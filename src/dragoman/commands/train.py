@@ -69,7 +69,7 @@ def train(
             "leave it out",
         )
     settings = load_recipe(recipe, changes or [])
-    if not is_rank:
+    if not is_rank and not node_rank:
         train_local.advise_rate(load_recipe(recipe, []), settings)
     words = (recipe, *(word for change in changes or [] for word in ("--set", change)))
     order = train_local.Order(settings, data, run, init, _command_line(), words)

@@ -39,7 +39,7 @@ def say(text: str) -> None:
 def advise_rate(plain: "Recipe", changed: "Recipe") -> None:
     """More text per step wants a higher learning rate; whoever asks for the one should know about the other."""
     factor = changed.batch.target_tokens / plain.batch.target_tokens
-    if factor != 1 and changed.optim.learning_rate == plain.optim.learning_rate:
+    if factor > 1 and changed.optim.learning_rate == plain.optim.learning_rate:
         rate = plain.optim.learning_rate * factor**0.5
         say(
             f"note: a step has {factor:.2g} times the target tokens of the recipe; a learning rate of {rate:.2g} "

@@ -126,7 +126,7 @@ def _plan(host: Host, order: Order) -> dict[str, Any]:
 
 def _send(process: subprocess.Popen[bytes], plan: dict[str, Any], wheels: Sequence[Path]) -> None:
     stdin = cast("IO[bytes]", process.stdin)
-    with suppress(OSError):  # whoever listens says why it left
+    with suppress(OSError, ValueError):  # whoever listens says why it left, and our end may be closed by then
         stdin.write(json.dumps(plan).encode() + b"\n")
         with tarfile.open(fileobj=stdin, mode="w|") as tar:
             for wheel in wheels:
