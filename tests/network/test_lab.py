@@ -119,7 +119,8 @@ sys.exit(7)
 
 def test_ctrl_c_reaches_the_command_once_and_its_exit_code_comes_back(here):
     (here / "patient.py").write_text(PATIENT)
-    process = typed(shlex.join([*DRAGOMAN, "lab", "--hosts", "2", "--", sys.executable, "patient.py"]))
+    # exec: a shell that stayed would get the Ctrl-C too and, if it is dash, die of it.
+    process = typed("exec " + shlex.join([*DRAGOMAN, "lab", "--hosts", "2", "--", sys.executable, "patient.py"]))
     while "ready" not in process.stdout.readline():
         pass
     process.stdin.write("\x03")
