@@ -60,6 +60,10 @@ class RunFolder:
         return self.path / "report.html"
 
     @property
+    def lock_path(self) -> Path:
+        return self.path / ".lock"
+
+    @property
     def average_checkpoint(self) -> Path:
         """A checkpoint of its own, not a pointer: no single step has these weights."""
         return self.checkpoints_path / AVERAGE
@@ -152,7 +156,7 @@ def lock_run(folder: RunFolder, patience_seconds: float = 15.0) -> IO[str]:
     Waits a little: workers of a command that was killed a moment ago may still be saving.
     """
     deadline = time.monotonic() + patience_seconds
-    file = (folder.path / ".lock").open("w")
+    file = folder.lock_path.open("w")
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -163,6 +167,19 @@ def lock_run(folder: RunFolder, patience_seconds: float = 15.0) -> IO[str]:
             time.sleep(0.1)
     file.close()
     raise DragomanError(f"{folder.path} is being trained by another process", "wait for it, or name another run folder")
+
+
+def is_locked(folder: RunFolder) -> bool:
+    """Whether a worker on this machine holds the run; it does so as long as it lives."""
+    try:
+        with folder.lock_path.open("rb") as file:
+            # Shared: two who ask at once do not take each other for a worker.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """A run comes home: what is copied, what is verified, and what is said to be missing."""
 
-import fcntl
 import json
 import re
 import threading
@@ -16,6 +15,7 @@ from dragoman.launch.copying.transfer import place_link, safe_path
 from dragoman.launch.hosts.hosts import Host
 from dragoman.run.checkpoint_files import WEIGHTS, rank_file
 from dragoman.run.control import Control, write_control
+from dragoman.run.folder import lock_run
 from sample_run import NUM_STEPS, files_of, write_checkpoint, write_sample_run, write_steps
 from small_runs import dragoman_here
 
@@ -27,7 +27,7 @@ def there(tmp_path, monkeypatch):
     """The run on host a; the current folder is another one, at home."""
     stand_in_hosts(tmp_path, monkeypatch, "a")
     folder = write_sample_run(tmp_path / "a" / "runs" / "mine")
-    (folder.path / ".lock").touch()
+    folder.lock_path.touch()
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.chdir(home)
@@ -89,8 +89,7 @@ def test_a_controller_that_died_is_said_to(there):
 
 
 def test_a_run_of_one_machine_goes_on_as_long_as_its_lock_is_held(there):
-    with (there.path / ".lock").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with lock_run(there):
         assert "still going on" in fetch().missing[0]
     assert fetch().missing == ()
 

@@ -1,7 +1,15 @@
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.run.folder import RunFolder, create_run_folder, lock_run, open_run_folder, parse_step, step_name
+from dragoman.run.folder import (
+    RunFolder,
+    create_run_folder,
+    is_locked,
+    lock_run,
+    open_run_folder,
+    parse_step,
+    step_name,
+)
 
 
 def test_names(tmp_path):
@@ -52,8 +60,11 @@ def test_creating_again_is_fine(tmp_path):
 
 def test_a_run_is_claimed_by_one_process_at_a_time(tmp_path):
     folder = create_run_folder(tmp_path / "run")
+    assert not is_locked(folder)
     claim = lock_run(folder)
+    assert is_locked(folder)
     with pytest.raises(DragomanError, match="being trained by another process"):
         lock_run(folder, patience_seconds=0.0)
     claim.close()
+    assert not is_locked(folder)
     lock_run(folder).close()

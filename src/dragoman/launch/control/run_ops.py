@@ -1,6 +1,5 @@
 """What the first host of a run does for whoever asks: start its controller and agents, show its log, stop it."""
 
-import fcntl
 import os
 import signal
 import time
@@ -12,7 +11,7 @@ from dragoman.errors import DragomanError
 from dragoman.launch.control.detached import last_lines, start_detached
 from dragoman.launch.hosts.facts import absolute_path
 from dragoman.run.control import Control, hosts_log_path, is_alive, read_control
-from dragoman.run.folder import RunFolder, create_run_folder
+from dragoman.run.folder import RunFolder, create_run_folder, is_locked
 
 START_SECONDS = 15.0
 STOP_SECONDS = 15.0
@@ -111,23 +110,12 @@ def _controlled(run: str) -> tuple[RunFolder, Control]:
         return folder, control
     if not folder.manifest_path.is_file():
         raise DragomanError(f"{run} is not a run folder", "name the folder given to `dragoman train --run`")
-    if _is_locked(folder.path / ".lock"):
+    if is_locked(folder):
         raise DragomanError(
             f"{run} is being trained on one machine and belongs to the command that started it",
             "press Ctrl-C where it runs: it saves and leaves",
         )
     raise DragomanError(f"{run} is not running, and never ran on several hosts", "dragoman report shows what it did")
-
-
-def _is_locked(path: Path) -> bool:
-    try:
-        with path.open("r+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
 
 
 def _read(path: Path, offset: int) -> bytes:

@@ -3,7 +3,6 @@
 `fetch_run` is the near side, `list_run` runs on the host.
 """
 
-import fcntl
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from dragoman.launch.hosts.session import HostSession
 from dragoman.run.checkpoint_files import file_sha256
 from dragoman.run.completeness import find_gaps, find_left_out
 from dragoman.run.control import is_alive, read_control
-from dragoman.run.folder import RunFolder, open_run_folder
+from dragoman.run.folder import RunFolder, is_locked, open_run_folder
 from dragoman.run.reader import read_manifest
 
 LIST_SECONDS = 1800.0  # to hash what may be many gigabytes on a slow disk
@@ -116,12 +115,13 @@ def list_run(path: str) -> dict[str, Any]:
     root = absolute_path(path)
     folder = open_run_folder(root)
     control = read_control(folder)
+    is_controlled = control is not None and control.state != "ended" and is_alive(control)
     return {
         "path": str(root),
         "created": read_manifest(folder).created,
         "state": control.state if control else "ended",
         "members": [member["name"] for member in control.members] if control else [],
-        "is_going_on": _is_locked(root) or (control is not None and control.state != "ended" and is_alive(control)),
+        "is_going_on": is_locked(folder) or is_controlled,
         "files": [entry for name in sorted(_names(root)) if (entry := _describe(root, name)) is not None],
     }
 
@@ -152,18 +152,6 @@ def _sha256(path: Path, num_bytes: int) -> str:
             digest.update(block)
             num_bytes -= len(block)
     return digest.hexdigest()
-
-
-def _is_locked(root: Path) -> bool:
-    """A worker holds the lock as long as it lives."""
-    try:
-        with (root / ".lock").open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
 
 
 FETCH_OPS: Mapping[str, Callable[..., Any]] = {"list_run": list_run}
