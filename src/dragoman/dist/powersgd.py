@@ -19,17 +19,13 @@ class PowerSgdSync(GradientSync):
         self._dense_steps = dense_steps
         self._num_steps = 0
         self._error = torch.zeros_like(flat.gradient)
-        views = [
-            (buffer[start : start + shape.numel()].view(shape[0], -1))
-            for buffer in (flat.gradient, self._error)
-            for start, shape in zip(flat.starts, flat.shapes, strict=True)
+        pairs = [
+            (gradient.view(len(gradient), -1), error.view(len(error), -1))
+            for gradient, error in zip(flat.views(flat.gradient), flat.views(self._error), strict=True)
         ]
-        half = len(views) // 2
-        pairs = list(zip(views[:half], views[half:], strict=True))
         # A thin factor must save something: other parameters travel whole.
-        worth = [min(g.shape) > 2 * rank for g, _ in pairs]
-        self._matrices = [pair for pair, is_worth in zip(pairs, worth, strict=True) if is_worth]
-        self._vectors = [g for (g, _), is_worth in zip(pairs, worth, strict=True) if not is_worth]
+        self._matrices = [pair for pair in pairs if min(pair[0].shape) > 2 * rank]
+        self._vectors = [gradient for gradient, _ in pairs if min(gradient.shape) <= 2 * rank]
         generator = torch.Generator().manual_seed(1)
         self._right = [
             torch.randn(g.shape[1], rank, generator=generator, dtype=g.dtype).to(g.device) for g, _ in self._matrices
@@ -51,9 +47,11 @@ class PowerSgdSync(GradientSync):
         for (_, error), factor, right in zip(self._matrices, left, own, strict=True):
             error -= factor @ right.T
         self._sum(own)
-        self._right = own
         for (gradient, _), factor, right in zip(self._matrices, left, own, strict=True):
             torch.mm(factor, right.T, out=gradient)
+        # A broken gradient spoils this step, which all ranks then skip, and no later one.
+        self._error.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
+        self._right = [torch.where(new.isfinite(), new, old) for new, old in zip(own, self._right, strict=True)]
 
     def _sum(self, tensors: list[torch.Tensor]) -> None:
         """One exchange for all of them, in place."""

@@ -34,6 +34,8 @@ class Int8Sync(GradientSync):
         mine = slice(world.rank * self._chunk, (world.rank + 1) * self._chunk)
         own_error = error[mine]
         own_error += (total - decode(message, self._chunk, PRECISION))[: own_error.numel()]
+        # A broken gradient spoils this step, which all ranks then skip, and no later one.
+        error.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
 
     def _decoded(self, messages: torch.Tensor | list[torch.Tensor]) -> torch.Tensor:
         return torch.stack([decode(message, self._chunk, PRECISION) for message in messages])

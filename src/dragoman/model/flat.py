@@ -14,17 +14,21 @@ class FlatModel:
 
     def __init__(self, model: nn.Module) -> None:
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.shapes = [p.shape for p in self.parameters]
         sizes = [p.numel() for p in self.parameters]
         self.starts = [sum(sizes[:i]) for i in range(len(sizes))]
         first = self.parameters[0]
         self.weights = torch.empty(sum(sizes), dtype=first.dtype, device=first.device)
         self.gradient = torch.zeros_like(self.weights)
-        for parameter, start, size in zip(self.parameters, self.starts, sizes, strict=True):
-            part = slice(start, start + size)
-            self.weights[part] = parameter.detach().flatten()
-            parameter.data = self.weights[part].view(parameter.shape)
-            parameter.grad = self.gradient[part].view(parameter.shape)
+        views = zip(self.parameters, self.views(self.weights), self.views(self.gradient), strict=True)
+        for parameter, weights, gradient in views:
+            weights.copy_(parameter.detach())
+            parameter.data = weights
+            parameter.grad = gradient
+
+    def views(self, buffer: torch.Tensor) -> list[torch.Tensor]:
+        """A vector of as many values as the model has, seen as its parameters."""
+        shapes = [p.shape for p in self.parameters]
+        return [buffer[i : i + shape.numel()].view(shape) for i, shape in zip(self.starts, shapes, strict=True)]
 
     def zero(self) -> None:
         self.gradient.zero_()

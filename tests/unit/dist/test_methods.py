@@ -77,6 +77,26 @@ def test_what_one_exchange_loses_later_ones_make_good(config):
     assert loss_after(40) < 0.5 * loss_after(1)
 
 
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+@pytest.mark.parametrize("method", GRADIENT_METHODS)
+def test_one_broken_gradient_spoils_one_step(method, broken):
+    """It must be seen by all, so that all skip the step, and be forgotten by what is kept for the next."""
+
+    def body(world: World) -> list[bool]:
+        flat = small_flat()
+        sync = make_sync(SyncConfig(method=method, dense_steps=0), world, flat)
+        is_finite: list[bool] = []
+        for step in range(4):
+            flat.gradient.copy_(random_like(flat, step, world.rank))
+            if step == 1 and world.rank == 1:
+                flat.gradient[5] = broken
+            sync.exchange(1, world.size)
+            is_finite.append(bool(flat.gradient.isfinite().all()))
+        return is_finite
+
+    assert run_ranks(2, body) == [[True, False, True, True]] * 2
+
+
 def test_thin_factors_send_less_than_everything():
     def sent(world: World, method: str) -> int:
         flat = small_flat()
