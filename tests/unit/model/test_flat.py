@@ -5,16 +5,7 @@ import torch
 from torch import nn
 
 from dragoman.model.flat import FlatModel
-
-
-def small_model() -> nn.Module:
-    torch.manual_seed(1)
-    return nn.Sequential(nn.Linear(4, 6), nn.LayerNorm(6), nn.Linear(6, 3))
-
-
-def backward(model: nn.Module, seed: int, scale: float = 1.0) -> None:
-    inputs = torch.randn(5, 4, generator=torch.Generator().manual_seed(seed))
-    (model(inputs).square().sum() * scale).backward()
+from small_models import backward, small_model
 
 
 @pytest.mark.parametrize("max_norm", [0.5, 1e6])
