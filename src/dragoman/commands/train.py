@@ -74,8 +74,8 @@ def train(
     words = (recipe, *(word for change in changes or [] for word in ("--set", change)))
     order = train_local.Order(settings, data, run, init, _command_line(), words)
     if is_rank:
-        code = train_local.train_as_rank(order)
-    elif hosts is None:
+        train_local.train_as_rank(order)
+    if hosts is None:
         code = train_local.train_here(order, workers or 1, mirror)
     elif node_rank is not None:
         code = train_hosts.train_by_hand(order, hosts, node_rank, port, workers, interface)

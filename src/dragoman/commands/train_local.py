@@ -4,7 +4,7 @@ import os
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -63,16 +63,16 @@ def train_here(order: Order, num_workers: int, mirror: str | None) -> int:
         copying.stop()
 
 
-def train_as_rank(order: Order) -> int:
+def train_as_rank(order: Order) -> NoReturn:
     """torchrun or a scheduler started this process as one rank of many."""
     from dragoman.launch.local import CARD_VARIABLES, card_towards
-    from dragoman.train.worker import agree_on_job, end_with_launcher, run_rank
+    from dragoman.train.worker import agree_on_job, end_with_launcher, leave, run_rank
 
     address = socket.gethostbyname(os.environ["MASTER_ADDR"])
     for name in CARD_VARIABLES:
         os.environ.setdefault(name, card_towards(address))
     end_with_launcher()
-    return run_rank(lambda world: agree_on_job(world, lambda: order.job(int(os.environ["WORLD_SIZE"]))))
+    leave(run_rank(lambda world: agree_on_job(world, lambda: order.job(int(os.environ["WORLD_SIZE"])))))
 
 
 def show_settings() -> None:
