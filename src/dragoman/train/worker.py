@@ -1,5 +1,6 @@
 """One rank of a run: `python -m dragoman.train.worker JOB`, or `dragoman train` where torchrun started it."""
 
+import atexit
 import ctypes
 import os
 import signal
@@ -31,6 +32,7 @@ def end_with_launcher() -> None:
 def leave(code: int) -> NoReturn:
     """End the process, but let the interpreter be: threads of gloo still drop Python objects, and where they meet one
     that is being taken apart they abort a run that ended well (1 in 75)."""
+    atexit._run_exitfuncs()  # records of a run that failed may still be queued
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
