@@ -7,13 +7,13 @@ import sys
 import time
 
 import pytest
-from stand_in import stand_in_hosts
 
 from dragoman.errors import DragomanError
 from dragoman.launch.hosts import session as session_module
 from dragoman.launch.hosts.hosts import Host
 from dragoman.launch.hosts.session import HostSession, call_all, call_each, open_sessions
 from dragoman.launch.hosts.ssh import UnreachableError, explain_failure, python_command, ssh_command
+from stand_in_hosts import stand_in_hosts
 
 SERVER = """
 import sys, time

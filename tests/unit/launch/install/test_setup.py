@@ -7,7 +7,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from stand_in import stand_in_hosts
 
 from borrowed_wheels import write_borrowed_wheels
 from dragoman.errors import DragomanError
@@ -16,6 +15,7 @@ from dragoman.launch.hosts.package import code_digest, package_files, torch_vers
 from dragoman.launch.install import installer
 from dragoman.launch.install.setup import Order, installer_command, set_up_hosts
 from dragoman.launch.install.wheel import build_wheel
+from stand_in_hosts import stand_in_hosts
 
 
 @pytest.fixture

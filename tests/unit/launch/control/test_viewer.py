@@ -5,7 +5,6 @@ import os
 import signal
 
 import pytest
-from stand_in import stand_in_hosts
 
 from dragoman.errors import DragomanError
 from dragoman.launch.control import viewer
@@ -15,6 +14,7 @@ from dragoman.launch.hosts.hosts import Host
 from dragoman.launch.hosts.ssh import UnreachableError
 from dragoman.run.control import Control, hosts_log_path, write_control
 from dragoman.run.folder import RunFolder, create_run_folder, lock_run
+from stand_in_hosts import stand_in_hosts
 
 
 class Scripted(Place):

@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
-from stand_in import stand_in_hosts
 
 from command_line import changes
 from dragoman.launch.control.start import forwarded_environment
 from dragoman.run.control import is_alive, read_control
 from dragoman.run.folder import RunFolder
+from stand_in_hosts import stand_in_hosts
 
 SETTINGS = ("sync.method=dense", "evaluate.decode=false", "evaluate.train_pairs=0", "train.max_steps=6")
 

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 import pytest
-from stand_in import stand_in_hosts
 
 from dragoman.data.shards import open_shards
 from dragoman.errors import DragomanError
@@ -16,6 +15,7 @@ from dragoman.launch.hosts.facts import machine_identity
 from dragoman.launch.hosts.hosts import Host, read_hosts
 from dragoman.launch.hosts.members import Member
 from dragoman.launch.hosts.session import HostSession, open_sessions
+from stand_in_hosts import stand_in_hosts
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import fsspec
 import pytest
-from stand_in import stand_in_hosts
 
 from dragoman.errors import DragomanError
 from dragoman.launch.copying import mirror
 from dragoman.launch.copying.mirror import check_mirror, copy_changes, mirror_run, start_mirror
 from sample_run import NUM_STEPS, files_of, write_checkpoint, write_sample_run, write_steps
+from stand_in_hosts import stand_in_hosts
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import socket
 import time
 
 import pytest
-from stand_in import stand_in_hosts
 
 from dragoman.errors import DragomanError
 from dragoman.launch.hosts import probe
@@ -21,6 +20,7 @@ from dragoman.launch.hosts.network import (
 from dragoman.launch.hosts.probe import Listener, send_probe
 from dragoman.launch.hosts.routes import find_network, measure, probe_rounds
 from dragoman.launch.hosts.session import open_sessions
+from stand_in_hosts import stand_in_hosts
 
 
 def cards(*texts: str):

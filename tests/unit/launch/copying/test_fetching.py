@@ -6,7 +6,6 @@ import threading
 
 import psutil
 import pytest
-from stand_in import stand_in_hosts
 
 from dragoman.errors import DragomanError
 from dragoman.launch.copying import fetching
@@ -18,6 +17,7 @@ from dragoman.run.control import Control, write_control
 from dragoman.run.folder import lock_run
 from sample_run import NUM_STEPS, files_of, write_checkpoint, write_sample_run, write_steps
 from small_runs import dragoman_here
+from stand_in_hosts import stand_in_hosts
 
 HOST = Host("a", "a")
 
