@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from dragoman.run.checkpoint_files import STATE, WEIGHTS, file_sha256, state_digest
+from dragoman.hashing import file_sha256
+from dragoman.run.checkpoint_files import STATE, WEIGHTS, state_digest
 from dragoman.run.control import Control, write_control
 from dragoman.run.folder import RunFolder, create_run_folder
 from dragoman.run.records import Attempt, DataSummary, Manifest, SideSize, StepRecord, TimingRecord, to_line

@@ -26,12 +26,13 @@ LAYERS = (
     ("run", "score"),
     ("recipe",),
     ("config",),
-    ("units", "errors", "allocator"),
+    ("units", "errors", "hashing", "allocator"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 TORCH_FREE = (
     "units",
     "errors",
+    "hashing",
     "allocator",
     "config",
     "recipe",

@@ -3,7 +3,6 @@
 Standard library only. Knows URLs and bytes, not what is in them.
 """
 
-import hashlib
 import http.client
 import time
 import urllib.error
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import DragomanError
+from dragoman.hashing import file_sha256
 
 BLOCK_BYTES = 1 << 20
 MAX_FAILURES = 5  # in a row without a single new byte
@@ -122,8 +122,7 @@ def _find_problem(remote: Remote, part: Path) -> str:
     if remote.num_bytes is not None and size != remote.num_bytes:
         return f"{size:,} bytes instead of {remote.num_bytes:,}"
     if remote.sha256 is not None:
-        with part.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = file_sha256(part)
         if found != remote.sha256:
             return f"sha256 {found[:12]}... instead of {remote.sha256[:12]}..."
     return ""

@@ -185,8 +185,3 @@ def write_atomically(path: Path, data: bytes, is_durable: bool = False) -> None:
             file.flush()
             os.fsync(file.fileno())
     part.replace(path)
-
-
-def file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -17,9 +17,10 @@ from dragoman.config import DataConfig, VocabConfig
 from dragoman.data import catalog
 from dragoman.data.catalog import Named
 from dragoman.data.corpus import Corpus, check_inputs
-from dragoman.data.manifest import SCHEMA, file_sha256
+from dragoman.data.manifest import SCHEMA
 from dragoman.data.shuffle import MAX_COPIES
 from dragoman.errors import DragomanError
+from dragoman.hashing import file_sha256
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.manifest import EvalInfo, Manifest, ShardInfo, file_sha256, read_manifest
+from dragoman.data.manifest import EvalInfo, Manifest, ShardInfo, read_manifest
 from dragoman.errors import DragomanError
+from dragoman.hashing import file_sha256
 
 ID_TYPE = np.dtype("<u2")
 MAX_LENGTH = 65_535  # of a side, EOS included: a length is a uint16

@@ -19,13 +19,13 @@ from dragoman.data.manifest import (
     Settings,
     VocabInfo,
     content_fingerprint,
-    file_sha256,
 )
 from dragoman.data.part import PartReport
 from dragoman.data.placeholders import SYMBOLS
 from dragoman.data.request import Request
 from dragoman.data.vocab import Vocab
 from dragoman.errors import DragomanError
+from dragoman.hashing import file_sha256
 
 
 def check_not_empty(chunks: list[ChunkReport], parts: list[PartReport] | None) -> None:

@@ -5,6 +5,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from dragoman.hashing import file_sha256
+
 WEIGHTS, OPTIMIZER, STATE, RECIPE, VOCAB = (
     "weights.safetensors",
     "optimizer.safetensors",
@@ -38,8 +40,3 @@ def find_damage(path: Path) -> str | None:
 def state_digest(state: Mapping[str, object]) -> str:
     """Checksum of the state's values; those of the other files are among them."""
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -21,6 +21,7 @@ from dragoman.config import Recipe
 from dragoman.dist.sync import Sync
 from dragoman.dist.world import World
 from dragoman.errors import DragomanError
+from dragoman.hashing import file_sha256
 from dragoman.model.weights import average_files, load_tensors, load_weights, save_tensors
 from dragoman.run.checkpoint_files import (
     OPTIMIZER,
@@ -28,7 +29,6 @@ from dragoman.run.checkpoint_files import (
     STATE,
     VOCAB,
     WEIGHTS,
-    file_sha256,
     find_damage,
     rank_file,
     state_digest,

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.config import Recipe
-from dragoman.data.manifest import file_sha256
 from dragoman.data.shards import open_shards
 from dragoman.errors import DragomanError
+from dragoman.hashing import file_sha256
 from dragoman.recipe import parse_recipe
 from dragoman.run.control import refuse_running
 from dragoman.run.folder import RunFolder, create_run_folder

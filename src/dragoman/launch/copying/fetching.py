@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import DragomanError
+from dragoman.hashing import file_sha256
 from dragoman.launch.copying.bars import Bars
 from dragoman.launch.copying.transfer import BLOCK_BYTES, Hashes, Listing, receive_files, safe_path
 from dragoman.launch.hosts.facts import absolute_path
 from dragoman.launch.hosts.hosts import Host
 from dragoman.launch.hosts.session import HostSession
-from dragoman.run.checkpoint_files import file_sha256
 from dragoman.run.completeness import find_gaps, find_left_out
 from dragoman.run.control import is_alive, read_control
 from dragoman.run.folder import RunFolder, is_locked, open_run_folder

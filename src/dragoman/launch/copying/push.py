@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman.data.manifest import MANIFEST_NAME, Manifest, file_sha256, read_manifest
+from dragoman.data.manifest import MANIFEST_NAME, Manifest, read_manifest
 from dragoman.data.shards import PARTS, VOCAB_NAME, ShardSet, eval_paths, shard_path
 from dragoman.errors import DragomanError
+from dragoman.hashing import file_sha256
 from dragoman.launch.copying.bars import Bars
 from dragoman.launch.copying.transfer import Advance, send_files
 from dragoman.launch.hosts.facts import absolute_path
