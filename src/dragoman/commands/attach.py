@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
+from dragoman.commands.options import HostsFile
+
 
 def attach(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Run folder, or HOST:PATH.")],
     lines: Annotated[int, typer.Option(min=0, help="How many earlier lines to show first.")] = 20,
-    hosts: Annotated[
-        str | None, typer.Option(metavar="FILE", help="hosts.toml in which HOST is named; ./hosts.toml if it exists.")
-    ] = None,
+    hosts: HostsFile = None,
 ) -> None:
     """Show a run on several hosts again, until it ends; Ctrl-C leaves it running."""
     from dragoman.launch.control.viewer import follow, open_place

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.commands.options import HostsFile
 from dragoman.errors import DragomanError
 from dragoman.units import format_bytes
 
@@ -19,9 +20,7 @@ def fetch(
     to: Annotated[
         Path | None, typer.Option("--to", metavar="DIR", help="Where to put it; otherwise RUN's own name, here.")
     ] = None,
-    hosts: Annotated[
-        str | None, typer.Option(metavar="FILE", help="hosts.toml in which HOST is named; ./hosts.toml if it exists.")
-    ] = None,
+    hosts: HostsFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
     """Bring a run home, verify it, and say whether the machines may be cancelled."""

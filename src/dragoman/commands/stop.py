@@ -4,15 +4,15 @@ from typing import Annotated
 
 import typer
 
+from dragoman.commands.options import HostsFile
+
 
 def stop(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Run folder, or HOST:PATH.")],
     now: Annotated[
         bool, typer.Option("--now", help="Kill the workers at once: steps since a checkpoint are lost.")
     ] = False,
-    hosts: Annotated[
-        str | None, typer.Option(metavar="FILE", help="hosts.toml in which HOST is named; ./hosts.toml if it exists.")
-    ] = None,
+    hosts: HostsFile = None,
 ) -> None:
     """End every worker of a run on every host; they save first."""
     from dragoman.launch.control.viewer import open_place
