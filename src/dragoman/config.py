@@ -184,6 +184,9 @@ class SyncConfig(Section):
         allowed = {"dense": ("auto", "fp32", "bf16", "fp16"), "int8": ("auto",), "powersgd": ("auto",)}
         if self.precision not in allowed.get(self.method, (self.precision,)):
             raise ValueError(f"sync.precision {self.precision} does not exist for sync.method {self.method}")
+        for name in ("precision", "every_steps", "delay_steps"):
+            if self.method == "auto" and getattr(self, name) != SyncConfig.model_fields[name].default:
+                raise ValueError(f"sync.{name} is chosen by sync.method auto: name a method to set it yourself")
         if self.delay_steps > self.every_steps:
             raise ValueError(
                 f"sync.delay_steps {self.delay_steps} exceeds sync.every_steps {self.every_steps}: "

@@ -1,6 +1,5 @@
 """`dragoman setup`: this very Dragoman, and torch, on every host."""
 
-import shlex
 import threading
 import time
 from pathlib import Path
@@ -26,12 +25,13 @@ def setup(
 ) -> None:
     """Install this very version and torch on the hosts, all at once."""
     from dragoman.launch.hosts.hosts import read_hosts
+    from dragoman.launch.hosts.ssh import split_words
     from dragoman.launch.install.setup import Order, set_up_hosts
 
     named = read_hosts(hosts)
     if wheels is not None and not wheels.is_dir():
         raise DragomanError(f"there is no folder {wheels}", "name a folder of wheels")
-    order = Order(wheels, tuple(shlex.split(pip_args)))
+    order = Order(wheels, tuple(split_words(pip_args, "--pip-args")))
     with _Lines() as lines:
         set_up_hosts(named, order, lines.say, lines.show)
 

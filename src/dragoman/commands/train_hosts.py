@@ -33,9 +33,12 @@ def train_on_hosts(
     from dragoman.launch.control.start import start_run
     from dragoman.launch.control.viewer import Place, follow
     from dragoman.launch.hosts.assembly import assemble
+    from dragoman.launch.hosts.network import parse_subnet
     from dragoman.launch.hosts.session import open_sessions, side_by_side
 
     hosts = _hosts(hosts_text, workers)
+    if network.subnet is not None:
+        parse_subnet(network.subnet)  # before anything is copied anywhere
     with open_sessions(hosts) as sessions:
         team = assemble(
             hosts,

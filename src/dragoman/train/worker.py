@@ -31,7 +31,7 @@ def end_with_launcher() -> None:
 
 def leave(code: int) -> NoReturn:
     """End the process, but let the interpreter be: threads of gloo still drop Python objects, and where they meet one
-    that is being taken apart they abort a run that ended well (1 in 75)."""
+    that is being taken apart they abort, now and then, a run that ended well."""
     atexit._run_exitfuncs()  # records of a run that failed may still be queued
     sys.stdout.flush()
     sys.stderr.flush()

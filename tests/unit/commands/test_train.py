@@ -206,6 +206,7 @@ def test_a_full_disk_is_one_line_and_the_earlier_checkpoint_stays_whole(phrasebo
         (("--hosts", "a,b", "--node-rank", "2"), {}, "--node-rank 2, but there are 2 hosts: a, b"),
         (("--workers", "2"), {"RANK": "0", "WORLD_SIZE": "2"}, "--workers means nothing under torchrun"),
         (("--hosts", "a,,b"), {}, "--hosts 'a,,b'"),
+        (("--hosts", "a,b", "--subnet", "10.0.0/8"), {}, "--subnet '10.0.0/8' is no IPv4 subnet"),
     ],
 )
 def test_an_option_without_effect_is_refused(monkeypatch, capsys, tmp_path, options, environment, words):

@@ -296,6 +296,13 @@ def test_a_fragment_may_not_set_out_again_before_it_landed():
         SyncConfig(method="diloco", every_steps=4, delay_steps=5)
 
 
+@pytest.mark.parametrize("setting", [{"precision": "bf16"}, {"every_steps": 8}, {"delay_steps": 2}])
+def test_what_auto_chooses_cannot_be_set_beside_it(setting):
+    with pytest.raises(ValueError, match=f"sync.{next(iter(setting))} is chosen by sync.method auto"):
+        SyncConfig(**setting)
+    assert SyncConfig(method="diloco", **setting)
+
+
 def test_gradients_have_no_sign_precision():
     with pytest.raises(ValueError, match="sign does not exist for"):
         SyncConfig(method="dense", precision="sign")

@@ -30,10 +30,18 @@ SETUP = "`dragoman setup --hosts ...` installs it"
 
 def ssh_command(host: Host, command: str) -> list[str]:
     """The argument list that runs a shell command on a host."""
-    client = shlex.split(os.environ.get(SSH_VARIABLE) or "ssh")
+    client = split_words(os.environ.get(SSH_VARIABLE) or "ssh", SSH_VARIABLE)
     options = [part for option in OPTIONS for part in ("-o", option)]
     port = [] if host.port is None else ["-p", str(host.port)]
     return [*client, *options, *port, host.target, command]
+
+
+def split_words(text: str, name: str) -> list[str]:
+    """The words of an option or variable that a user wrote as for a shell."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise DragomanError(f"{name} {text!r} cannot be read: {error}", "check its quotes") from None
 
 
 def start_ssh(host: Host, command: str) -> subprocess.Popen[bytes]:

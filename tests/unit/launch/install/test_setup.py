@@ -15,6 +15,7 @@ from dragoman.launch.hosts.package import code_digest, package_files, torch_vers
 from dragoman.launch.install import installer
 from dragoman.launch.install.setup import Order, installer_command, set_up_hosts
 from dragoman.launch.install.wheel import build_wheel
+from small_runs import dragoman_here
 from stand_in_hosts import stand_in_hosts
 
 
@@ -120,6 +121,11 @@ def test_a_second_installer_is_turned_away(homes, tmp_path):
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(DragomanError, match="another `dragoman setup` works there"):
             set_up("a", write_borrowed_wheels(tmp_path / "wheels"))
+
+
+def test_pip_arguments_with_an_open_quote(monkeypatch, capsys):
+    assert dragoman_here(monkeypatch, "setup", "--hosts", "a", "--pip-args", "--index 'x") == 2
+    assert capsys.readouterr().err.startswith('error: --pip-args "--index \'x" cannot be read')
 
 
 def test_no_wheels_in_the_folder(tmp_path):
