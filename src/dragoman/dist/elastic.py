@@ -18,6 +18,7 @@ from dragoman.errors import DragomanError
 
 LOOPBACK = "127.0.0.1"
 ECHO_SECONDS = 2
+SIGNALLED = -1  # in the place of a rank
 Reroute = Callable[[dict[int, dict[str, str]]], dict[int, str]]
 
 
@@ -35,9 +36,9 @@ class Routes(DefaultLogsSpecs):
         return dataclasses.replace(plain, stdouts=outputs, stderrs=outputs, tee_stdouts={}, tee_stderrs={})
 
 
-def run_workers(command: Sequence[str], num_workers: int) -> int:
-    """Run `command` (arguments of this Python) as `num_workers` ranks of this machine alone; the exit code."""
-    return exit_code(run_node(command, num_workers, Meeting(0, ("here",), LOOPBACK, 0)))
+def run_workers(command: Sequence[str], num_workers: int) -> dict[int, int]:
+    """Run `command` (arguments of this Python) as `num_workers` ranks of this machine alone; what `run_node` gives."""
+    return run_node(command, num_workers, Meeting(0, ("here",), LOOPBACK, 0))
 
 
 def run_node(
@@ -45,7 +46,7 @@ def run_node(
 ) -> dict[int, int]:
     """Run this host's workers among those of all hosts; rank -> exit code of those that failed, as Popen has it.
 
-    A signal to this process goes to the workers and gives `{-1: code}`.
+    A signal to this process goes to the workers and gives `{SIGNALLED: code}`.
     """
     refusals: list[DragomanError] = []
     config = LaunchConfig(
@@ -76,7 +77,7 @@ def run_node(
             if failure.timestamp - first <= ECHO_SECONDS
         }
     except SignalException as error:
-        return {-1: 128 + error.sigval.value}
+        return {SIGNALLED: 128 + error.sigval.value}
     except DragomanError:
         raise
     except Exception:
@@ -84,13 +85,6 @@ def run_node(
             raise refusals[0] from None
         raise
     return {}
-
-
-def exit_code(failures: dict[int, int]) -> int:
-    """One code for all. A rank that fails takes the others down with it: the lowest positive code is the cause."""
-    if not failures:
-        return 0
-    return min((code for code in failures.values() if code > 0), default=1)
 
 
 def _run_id(meeting: Meeting) -> str:

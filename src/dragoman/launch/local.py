@@ -13,6 +13,7 @@ from types import FrameType
 import psutil
 
 from dragoman.errors import DragomanError
+from dragoman.launch.control.outcome import Exit, judge
 from dragoman.launch.hosts.hosts import Host
 
 CARD_VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
@@ -27,25 +28,42 @@ def start_workers(module: str, arguments: Sequence[str], num_workers: int) -> in
             return _run_alone(command)
         from dragoman.dist.elastic import run_workers
 
-        return run_workers(command, num_workers)
+        return _exit_code(run_workers(command, num_workers), socket.gethostname())
 
 
 def start_node(
     command: Sequence[str], hosts: Sequence[Host], node_rank: int, num_workers: int, port: int, interface: str | None
 ) -> int:
     """This host's workers among those of other hosts, which are started by hand; the exit code."""
-    from dragoman.dist.elastic import exit_code, run_node
+    from dragoman.dist.elastic import run_node
     from dragoman.dist.rendezvous import Meeting
 
     address = _address_of(hosts[0])
     if node_rank == 0 and _card_of(address) is None:
         hint = "is --node-rank right? 0 is the first host of --hosts"
         raise DragomanError(f"{address} is no address of this host", hint)
+    if interface is not None:
+        _check_card(interface)
+        for name in CARD_VARIABLES:
+            os.environ.pop(name, None)  # what is typed now counts more than what was set once
     cards = dict.fromkeys(CARD_VARIABLES, interface or card_towards(address))
     threads = str(threads_per_worker(num_workers))
-    with _environment(OMP_NUM_THREADS=threads, DRAGOMAN_HOST=hosts[node_rank].name, **cards):
+    name = hosts[node_rank].name
+    with _environment(OMP_NUM_THREADS=threads, DRAGOMAN_HOST=name, **cards):
         meeting = Meeting(node_rank, tuple(host.name for host in hosts), address, port)
-        return exit_code(run_node(command, num_workers, meeting))
+        return _exit_code(run_node(command, num_workers, meeting), name)
+
+
+def _exit_code(failures: dict[int, int], host: str) -> int:
+    """One code for all ranks of this host; who was killed could not say so itself."""
+    from dragoman.dist.elastic import SIGNALLED
+
+    if SIGNALLED in failures:
+        return failures[SIGNALLED]
+    outcome = judge([Exit(host, rank, code) for rank, code in failures.items()], is_stopped=False)
+    if outcome.cause is not None and outcome.cause.code < 0:
+        sys.stderr.write(f"{outcome.reason}\n")
+    return outcome.exit_code
 
 
 def _address_of(host: Host) -> str:
@@ -77,6 +95,12 @@ def card_towards(address: str) -> str:
     return card
 
 
+def _check_card(name: str) -> None:
+    known = psutil.net_if_addrs()
+    if name not in known:
+        raise DragomanError(f"there is no network card {name} here", f"there are {', '.join(sorted(known))}")
+
+
 def _card_of(address: str) -> str | None:
     cards = psutil.net_if_addrs().items()
     return next((card for card, entries in cards if any(entry.address == address for entry in entries)), None)
@@ -101,7 +125,7 @@ def threads_per_worker(num_workers: int) -> int:
 
 
 def _run_alone(command: Sequence[str]) -> int:
-    """One worker is a plain child: the command line stays light and both cases end alike."""
+    """One worker is a plain child: the command line stays light."""
     process = subprocess.Popen([sys.executable, *command])
 
     def pass_on(_number: int, _frame: FrameType | None) -> None:

@@ -123,9 +123,9 @@ def parse_step(name: str) -> int | None:
 def create_run_folder(path: str | Path) -> RunFolder:
     """Make the folder, or take it as it is when it is empty or already a run; anything else is refused."""
     folder = RunFolder(Path(path))
-    if folder.path.exists() and not folder.path.is_dir():
-        raise DragomanError(f"{folder.path} is a file, not a folder", "name another run folder")
     try:
+        if folder.path.exists() and not folder.path.is_dir():
+            raise DragomanError(f"{folder.path} is a file, not a folder", "name another run folder")
         folder.path.mkdir(parents=True, exist_ok=True)
         is_foreign = not folder.manifest_path.exists() and any(folder.path.iterdir())
         if is_foreign and not folder.checkpoints_path.is_dir():
@@ -140,13 +140,13 @@ def create_run_folder(path: str | Path) -> RunFolder:
 def open_run_folder(path: str | Path) -> RunFolder:
     """An existing run folder; one without a manifest is none."""
     folder = RunFolder(Path(path))
-    if not folder.path.is_dir():
-        raise DragomanError(f"there is no folder {folder.path}", NAME_A_RUN)
-    if not folder.manifest_path.is_file():
-        raise DragomanError(
-            f"{folder.path} is not a run folder: it has no manifest.json",
-            NAME_A_RUN,
-        )
+    try:
+        if not folder.path.is_dir():
+            raise DragomanError(f"there is no folder {folder.path}", NAME_A_RUN)
+        if not folder.manifest_path.is_file():
+            raise DragomanError(f"{folder.path} is not a run folder: it has no manifest.json", NAME_A_RUN)
+    except OSError as error:
+        raise DragomanError(f"cannot read {folder.path}: {error.strerror}", NAME_A_RUN) from None
     return folder
 
 
@@ -161,10 +161,14 @@ def lock_run(folder: RunFolder, patience_seconds: float = 15.0) -> IO[str]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return file
-        except OSError:
+        except BlockingIOError:
             if time.monotonic() >= deadline:
                 break
             time.sleep(0.1)
+        except OSError as error:
+            file.close()
+            problem = f"cannot lock {folder.lock_path}: {error.strerror}"
+            raise DragomanError(problem, "name a run folder on a disk that knows locks") from None
     file.close()
     raise DragomanError(f"{folder.path} is being trained by another process", "wait for it, or name another run folder")
 
@@ -175,10 +179,10 @@ def is_locked(folder: RunFolder) -> bool:
         with folder.lock_path.open("rb") as file:
             # Shared: two who ask at once do not take each other for a worker.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
+    except BlockingIOError:
         return True
+    except OSError:
+        return False
     return False
 
 

@@ -1,6 +1,7 @@
 """Workers on this machine: how they end, and how signals reach them."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,8 +51,27 @@ def test_one_worker_is_a_plain_child_with_its_arguments(tmp_path):
 def test_several_workers_go_through_the_agent(monkeypatch):
     from dragoman.dist import elastic
 
-    monkeypatch.setattr(elastic, "run_workers", lambda command, number: (command, number))
-    assert start_workers("module", ["x"], 2) == (["-m", "module", "x"], 2)
+    calls: list[tuple[list[str], int]] = []
+    monkeypatch.setattr(elastic, "run_workers", lambda command, number: calls.append((command, number)) or {})
+    assert start_workers("module", ["x"], 2) == 0
+    assert calls == [(["-m", "module", "x"], 2)]
+
+
+@pytest.mark.parametrize(
+    ("failures", "code", "said"),
+    [
+        ({0: 1, 1: 2}, 2, ""),
+        ({0: 75, 1: -9}, 1, "rank 1 on host .* was killed by SIGKILL"),
+        ({0: 130, 1: 130}, 130, ""),
+        ({-1: 143}, 143, ""),
+    ],
+)
+def test_the_code_of_several_workers_is_that_of_the_guilty_one(monkeypatch, capsys, failures, code, said):
+    from dragoman.dist import elastic
+
+    monkeypatch.setattr(elastic, "run_workers", lambda *_: failures)
+    assert start_workers("module", [], 2) == code
+    assert re.match(said, capsys.readouterr().err)
 
 
 def test_a_worker_that_was_killed_ends_as_a_shell_would_say(tmp_path):
@@ -88,3 +108,16 @@ def test_a_first_host_that_others_cannot_reach_is_refused():
         local.start_node([], [Host("no-such-host.invalid", "x")], 0, 1, 29400, None)
     with pytest.raises(DragomanError, match=r"192\.0\.2\.1 is no address of this host"):
         local.start_node([], [Host("a", "a", address="192.0.2.1")], 0, 1, 29400, None)
+
+
+def test_a_card_that_was_asked_for_counts_and_must_be_there(monkeypatch):
+    from dragoman.dist import elastic
+
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "eth7")
+    monkeypatch.setattr(elastic, "run_node", lambda *_: seen.append(os.environ["GLOO_SOCKET_IFNAME"]) or {})
+    seen: list[str] = []
+    hosts = [Host("a", "a", address="192.0.2.1"), Host("b", "b")]
+    assert local.start_node([], hosts, 1, 1, 29400, "lo") == 0
+    assert seen == ["lo"]
+    with pytest.raises(DragomanError, match="there is no network card nope0 here"):
+        local.start_node([], hosts, 1, 1, 29400, "nope0")

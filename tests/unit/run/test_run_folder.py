@@ -1,3 +1,5 @@
+import errno
+
 import pytest
 
 from dragoman.errors import DragomanError
@@ -56,6 +58,23 @@ def test_creating_refuses_what_belongs_to_somebody_else(tmp_path):
 def test_creating_again_is_fine(tmp_path):
     for _ in range(2):
         create_run_folder(tmp_path / "run")
+
+
+@pytest.mark.parametrize("opening", [create_run_folder, open_run_folder])
+def test_a_name_that_no_disk_takes_is_one_line(tmp_path, opening):
+    with pytest.raises(DragomanError, match="File name too long"):
+        opening(tmp_path / ("x" * 300))
+
+
+def test_a_disk_without_locks_is_not_taken_for_a_second_process(tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    folder = create_run_folder(tmp_path / "run")
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(DragomanError, match="No locks available"):
+        lock_run(folder, patience_seconds=0.0)
+    assert not is_locked(folder)
 
 
 def test_a_run_is_claimed_by_one_process_at_a_time(tmp_path):
