@@ -1,13 +1,23 @@
 """Where ranks meet: one address, and who is missing is named."""
 
 import socket
+import subprocess
+import sys
 import threading
 
 import psutil
 import pytest
 
 from dragoman.dist.failures import is_lost_peer
-from dragoman.dist.rendezvous import await_all, connect_store, join_ranks, join_seconds, listen_store
+from dragoman.dist.rendezvous import (
+    FixedRendezvous,
+    Meeting,
+    await_all,
+    connect_store,
+    join_ranks,
+    join_seconds,
+    listen_store,
+)
 from dragoman.errors import DragomanError
 
 
@@ -75,10 +85,32 @@ def test_ranks_join_without_torchrun(monkeypatch):
     assert listening() - before <= {"127.0.0.1"}
 
 
-def test_the_limit_is_a_number(monkeypatch):
-    monkeypatch.setenv("DRAGOMAN_JOIN_SECONDS", "soon")
-    with pytest.raises(DragomanError, match="DRAGOMAN_JOIN_SECONDS is 'soon'"):
+@pytest.mark.parametrize("text", ["soon", "nan", "inf", "-inf", "0", "-3"])
+def test_the_limit_is_a_number(monkeypatch, text):
+    monkeypatch.setenv("DRAGOMAN_JOIN_SECONDS", text)
+    with pytest.raises(DragomanError, match=f"DRAGOMAN_JOIN_SECONDS is '{text}'"):
         join_seconds()
+
+
+FIRST_HOST = """
+import sys, time
+from dragoman.dist.rendezvous import listen_store
+print(listen_store("127.0.0.1", 0).port, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_first_host_that_goes_away_is_one_line():
+    with subprocess.Popen(
+        [sys.executable, "-c", FIRST_HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as first:
+        port = int(first.stdout.readline())
+        refusals = []
+        handler = FixedRendezvous("run", Meeting(1, ("a", "b"), "127.0.0.1", port), refusals.append)
+        threading.Timer(0.5, first.kill).start()
+        with pytest.raises(DragomanError, match="the first host is gone"):
+            handler.next_rendezvous()
+    assert [error.message for error in refusals] == ["the first host is gone"]
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,11 @@ def test_two_ranks_swap_rows_hear_the_first_and_gather_in_order(seen):
     assert [rank["pending"] for rank in seen] == [[[7, 0], [7, 1]]] * 2
 
 
+def test_every_byte_that_leaves_a_rank_is_counted(seen):
+    """A ring of two passes half of a sum on twice; one part of what is gathered or swapped stays at home."""
+    assert [rank["sent_bytes"] for rank in seen] == [[400, 30, 200, 40]] * 2
+
+
 def test_two_ranks_of_one_host_are_together_inside_and_alone_outside(seen):
     assert [rank["within_host"] for rank in seen] == [[2, 0], [2, 1]]
     assert [rank["between_hosts"] for rank in seen] == [[1, 0], [1, 0]]

@@ -2,12 +2,19 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
-from dragoman.dist.world import open_world
+from dragoman.dist.world import World, open_world
 from dragoman.errors import DragomanError
+
+
+def count(world: World, collective: Callable[[], object]) -> int:
+    before = world.sent_bytes
+    collective()
+    return world.sent_bytes - before
 
 
 def main(folder: Path) -> None:
@@ -22,6 +29,12 @@ def main(folder: Path) -> None:
         "swap": world.swap(torch.tensor([[1.0, 2.0], [3.0, 4.0]]) * (world.rank + 1)).tolist(),
         "broadcast": world.broadcast(torch.tensor([5.0 + world.rank])).tolist(),
         "pending": [part.tolist() for part in world.start_gather(torch.tensor([7, world.rank])).wait()],
+        "sent_bytes": [
+            count(world, lambda: world.sum(torch.zeros(100))),
+            count(world, lambda: world.start_gather(torch.zeros(30, dtype=torch.uint8)).wait()),
+            count(world, lambda: world.swap(torch.zeros(2, 50))),
+            count(world, lambda: world.broadcast(torch.zeros(10))),
+        ],
         "within_host": (world.within_host().size, world.within_host().rank),
         "between_hosts": (world.between_hosts().size, world.between_hosts().rank),
     }

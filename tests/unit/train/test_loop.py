@@ -46,6 +46,18 @@ def test_every_step_is_recorded_with_its_rate_and_tokens(trained_run):
     )
 
 
+def test_a_replica_learns_at_the_rate_of_its_exchange(phrasebook_data, tmp_path):
+    """Next to nothing is learned at next to no rate, whatever the schedule says."""
+    settings = ("sync.method='diloco'", "train.max_steps=20", "evaluate.every_steps=20", *QUICK)
+    losses = []
+    for factor in (1.0, 1e-9):
+        run = tmp_path / f"run-{factor}"
+        train_here(phrasebook_data, run, *settings, f"sync.inner_rate={factor}")
+        losses.append([step.loss for step in read_run(run).steps])
+    assert losses[1][0] == losses[0][0]
+    assert losses[1][-1] > losses[0][-1] + 0.1
+
+
 def test_the_parts_of_every_step_sum_to_its_wall_time(trained_run):
     run = read_run(trained_run)
     assert len(run.timings) == 30
