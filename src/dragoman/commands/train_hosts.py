@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from dragoman.launch.hosts.members import Team
 
 
+MIRROR_SECONDS = 90.0  # to try a mirror; longer than the first host waits for it
+
+
 @dataclass(frozen=True)
 class Network:
     """How the user narrowed the choice of a network."""
@@ -51,7 +54,9 @@ def train_on_hosts(
             sessions=sessions,
         )
         if mirror is not None:
-            say(f"mirrored to {sessions[0].call('check_mirror', destination=mirror)}")
+            mirror = mirror_place(mirror) if team.is_first_here else mirror
+            mirrored = sessions[0].call("check_mirror", timeout_seconds=MIRROR_SECONDS, destination=mirror)
+            say(f"mirrored to {mirrored}")
         opened = sessions[0].call("open_run", **_opening(order, team))
         for note in opened["notes"]:
             say(note)
@@ -71,6 +76,14 @@ def _hosts(text: str, workers: int | None) -> "list[Host]":
     from dragoman.launch.hosts.hosts import read_hosts
 
     return [replace(host, num_workers=host.num_workers or workers) for host in read_hosts(text)]
+
+
+def mirror_place(mirror: str) -> str:
+    """For a first host that is this machine: a plain path begins at the current folder, as those of the run do."""
+    from dragoman.launch.hosts.hosts import read_remote
+
+    is_elsewhere = "://" in mirror or mirror.startswith("~") or read_remote(mirror) is not None
+    return mirror if is_elsewhere else str(Path(mirror).absolute())
 
 
 def _opening(order: Order, team: "Team") -> dict[str, Any]:

@@ -23,6 +23,7 @@ from dragoman.run.reader import read_manifest
 
 LIST_SECONDS = 1800.0  # to hash what may be many gigabytes on a slow disk
 MAX_ROUNDS = 2  # a file that was replaced while it was copied is copied once more
+OTHER_PLACE = "name another folder with --to"
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,16 @@ def fetch_run(host: Host, path: str, to: Path | None, say: Callable[[str], None]
         found = _list(session, path)
         folder = to or Path(Path(found["path"]).name)
         _check_destination(folder, found["created"])
+        lacking = _lacking(folder, found["files"])
         for _ in range(MAX_ROUNDS):
-            wanted = _lacking(folder, found["files"])
-            if not wanted:
+            if not lacking:
                 break
-            arrived = _copy(host, found["path"], wanted, folder, say)
+            arrived = _copy(host, found["path"], lacking, folder, say)
             num_copied += len(arrived)
-            copied_bytes += sum(wanted[name][0] for name in arrived)
-            found = found if arrived.keys() == wanted.keys() else _list(session, path)
-    changed = [f"{name} changed while it was copied" for name in _lacking(folder, found["files"])]
+            copied_bytes += sum(lacking[name][0] for name in arrived)
+            found = found if arrived.keys() == lacking.keys() else _list(session, path)
+            lacking = _lacking(folder, found["files"])
+    changed = [f"{name} changed while it was copied" for name in lacking]
     missing = [*_unfinished(found), *changed, *find_gaps(folder)]
     numbers = (len(found["files"]), num_copied, copied_bytes)
     return Fetched(folder, *numbers, tuple(missing), tuple(find_left_out(folder)), tuple(found["members"]))
@@ -61,7 +63,10 @@ def fetch_run(host: Host, path: str, to: Path | None, say: Callable[[str], None]
 
 def _list(session: HostSession, path: str) -> dict[str, Any]:
     found: dict[str, Any] = session.call("list_run", timeout_seconds=LIST_SECONDS, path=path)
-    return {**found, "files": {name: (num_bytes, sha256) for name, num_bytes, sha256 in found["files"]}}
+    # The manifest comes first: by it the next fetch knows what this one left when it broke off.
+    manifest = RunFolder(Path()).manifest_path.name
+    files = sorted(found["files"], key=lambda entry: entry[0] != manifest)
+    return {**found, "files": {name: (num_bytes, sha256) for name, num_bytes, sha256 in files}}
 
 
 def _lacking(folder: Path, listing: Listing) -> dict[str, tuple[int, str]]:
@@ -69,7 +74,10 @@ def _lacking(folder: Path, listing: Listing) -> dict[str, tuple[int, str]]:
 
 
 def _copy(host: Host, path: str, wanted: Listing, folder: Path, say: Callable[[str], None]) -> Hashes:
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DragomanError(f"cannot write to {folder}: {error.strerror}", OTHER_PLACE) from None
     try:
         with Bars() as bars:
             num_bytes = sum(size for size, _ in wanted.values())
@@ -95,19 +103,22 @@ def _unfinished(found: Mapping[str, Any]) -> list[str]:
 
 
 def _check_destination(folder: Path, created: float) -> None:
-    """Empty, missing, or an earlier copy of the same run."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    """Missing, an earlier copy of the same run, or empty but for what a fetch that broke off was writing."""
+    try:
+        is_empty = all(entry.name.startswith(".") for entry in folder.iterdir())
+    except FileNotFoundError:
         return
-    hint = "name another folder with --to"
-    if not folder.is_dir():
-        raise DragomanError(f"{folder} is a file", hint)
+    except NotADirectoryError:
+        raise DragomanError(f"{folder} is a file, or lies below one", OTHER_PLACE) from None
+    except OSError as error:
+        raise DragomanError(f"cannot read {folder}: {error.strerror}", OTHER_PLACE) from None
     here = RunFolder(folder)
     # A first fetch that broke off may have left checkpoints without a manifest.
     if here.manifest_path.exists():
         if read_manifest(here).created != created:
-            raise DragomanError(f"{folder} holds another run", hint)
-    elif not here.checkpoints_path.exists():
-        raise DragomanError(f"{folder} holds other files", hint)
+            raise DragomanError(f"{folder} holds another run", OTHER_PLACE)
+    elif not is_empty and not here.checkpoints_path.exists():
+        raise DragomanError(f"{folder} holds other files", OTHER_PLACE)
 
 
 def list_run(path: str) -> dict[str, Any]:
@@ -115,7 +126,7 @@ def list_run(path: str) -> dict[str, Any]:
     root = absolute_path(path)
     folder = open_run_folder(root)
     control = read_control(folder)
-    is_controlled = control is not None and control.state != "ended" and is_alive(control)
+    is_controlled = control is not None and control.state != "ended" and is_alive(control, folder)
     return {
         "path": str(root),
         "created": read_manifest(folder).created,
@@ -142,6 +153,9 @@ def _describe(root: Path, name: str) -> tuple[str, int, str] | None:
         return name, num_bytes, _sha256(path, num_bytes)
     except FileNotFoundError:  # thinned out a moment ago
         return None
+    except OSError as error:
+        # Left out, it would be missing at home and nobody would know.
+        raise DragomanError(f"cannot read {path}: {error.strerror}", "let the user of ssh read it") from None
 
 
 def _sha256(path: Path, num_bytes: int) -> str:

@@ -22,9 +22,10 @@ from dragoman.run.checkpoint_files import STATE
 COMMAND_SECONDS = 60.0
 WRITABLE = "name a place that can be written, with --mirror HOST:PATH or a URL such as s3://bucket/run"
 INCOMING = ".incoming"
+WHOLE = ".whole"  # sent last: tar is content with a stream that ends between two files
 BATCH_FILES = 200  # a command line has a limit
 # Where a rename is one act. Elsewhere (object stores) a file appears only when it is whole anyway.
-RENAMING = {"file", "local", "sftp", "ssh", "smb", "ftp", "hdfs"}
+RENAMING = {"file", "local", "sftp", "ssh"}
 
 
 class Target(Protocol):
@@ -79,13 +80,15 @@ class SshTarget:
         """Unpack into a folder of its own, then rename: only whole files have their names."""
         incoming = self._place(INCOMING)
         folders = " ".join([incoming, *(self._place(parent) for parent in dict.fromkeys(parents))])
-        unpack = [f"rm -rf {incoming}", f"mkdir -p {folders}", f"tar -xf - -C {incoming}"]
+        whole = f"{{ test -e {self._fresh(WHOLE)} || {{ echo 'the transfer broke off' >&2; false; }}; }}"
+        unpack = [f"rm -rf {incoming}", f"mkdir -p {folders}", f"tar -xf - -C {incoming}", whole]
         with _client(self._host, " && ".join([*unpack, *renames, f"rm -rf {incoming}"])) as process:
             stdin = cast("IO[bytes]", process.stdin)
             # What the other side has to say about a broken pipe is told by its exit code and its last line.
             with suppress(BrokenPipeError), tarfile.open(fileobj=stdin, mode="w|", bufsize=1 << 20) as tar:
                 for name in names:
                     _add(tar, root / name, name)
+                tar.addfile(tarfile.TarInfo(WHOLE))
 
     def _run(self, script: str) -> None:
         with _client(self._host, script):

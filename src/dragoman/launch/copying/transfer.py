@@ -11,15 +11,23 @@ import sys
 import tarfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from dragoman.errors import DragomanError
 from dragoman.launch.hosts.facts import absolute_path
 from dragoman.launch.hosts.hosts import Host
-from dragoman.launch.hosts.ssh import END_SECONDS, Tail, end_ssh, explain_failure, python_command, start_ssh
+from dragoman.launch.hosts.ssh import (
+    END_SECONDS,
+    Tail,
+    end_ssh,
+    explain_failure,
+    json_object,
+    python_command,
+    start_ssh,
+)
 
 BLOCK_BYTES = 1 << 20
 STALL_SECONDS = 90.0  # without a single byte; a slow disk may need a while to take what was sent
@@ -79,14 +87,16 @@ class _Connection:
             sent = write_tar(_Counted(stdin, self._beat(advance)), root, names)
             stdin.close()
         except OSError as error:
+            with suppress(OSError):  # or the other side may go on waiting for more
+                stdin.close()
             self.answer()  # the other side may have said why it left
             raise self._failure(error) from None
         return sent
 
     def answer(self) -> Hashes:
-        """What the other side says when it has everything: its last line."""
+        """What the other side says when it has everything: its last line, whatever a logout prints after it."""
         lines = cast("IO[bytes]", self._process.stdout).read().splitlines()
-        answer: dict[str, Any] = json.loads(lines[-1]) if lines else {}
+        answer = next((values for line in reversed(lines) if (values := json_object(line)) is not None), {})
         if "message" in answer:
             raise DragomanError(f"{self._host.name}: {answer['message']}", answer["hint"])
         if "files" not in answer:
@@ -158,20 +168,40 @@ def write_tar(stream: Any, root: Path, names: Iterable[str], sizes: Mapping[str,
     with tarfile.open(fileobj=stream, mode="w|", bufsize=BLOCK_BYTES, format=tarfile.PAX_FORMAT) as tar:
         for name in names:
             path = safe_path(root, name)
-            try:
-                info = tar.gettarinfo(path, name)
-            except FileNotFoundError:
-                continue
-            if info.issym():
-                tar.addfile(info)
-                sent[name] = f"-> {info.linkname}"
-            elif info.type in (tarfile.REGTYPE, tarfile.LNKTYPE):
-                info.type, info.size = tarfile.REGTYPE, min((sizes or {}).get(name, info.size), info.size)
-                with path.open("rb") as file:
-                    hashed = _Hashed(file)
-                    tar.addfile(info, cast("Any", hashed))
-                    sent[name] = hashed.hexdigest()
+            with reading(path), suppress(FileNotFoundError):
+                added = _add(tar, path, name, (sizes or {}).get(name))
+                sent |= {} if added is None else {name: added}
     return sent
+
+
+def _add(tar: tarfile.TarFile, path: Path, name: str, max_bytes: int | None) -> str | None:
+    """Write one file or link; as in Hashes, or None for what is neither."""
+    info = tar.gettarinfo(path, name)
+    if info.issym():
+        tar.addfile(info)
+        return f"-> {info.linkname}"
+    if info.type not in (tarfile.REGTYPE, tarfile.LNKTYPE):
+        return None
+    with path.open("rb") as file:
+        # Of the second name of a file tarfile only says what the first one was: here every name carries the bytes.
+        num_bytes = os.fstat(file.fileno()).st_size
+        info.type, info.linkname = tarfile.REGTYPE, ""
+        info.size = num_bytes if max_bytes is None else min(max_bytes, num_bytes)
+        hashed = _Hashed(file)
+        tar.addfile(info, cast("Any", hashed))
+        return hashed.hexdigest()
+
+
+@contextmanager
+def reading(path: Path) -> Generator[None]:
+    """What goes wrong while a file of this machine is sent is the file's, unless it is the connection's."""
+    try:
+        yield
+    except ConnectionError:
+        raise
+    except OSError as error:
+        problem = f"cannot read {path}: {error.strerror or error}"
+        raise DragomanError(problem, "mend that file, then give the same command again") from None
 
 
 def read_tar(stream: Any, root: Path, wanted: Listing | None = None) -> Hashes:
@@ -252,7 +282,10 @@ def main(verb: str, folder: str) -> None:
     if verb == "send":
         sizes = json.loads(sys.stdin.buffer.readline())
         out.write(HELLO + b"\n")
-        write_tar(out, root, sizes, sizes)
+        try:
+            write_tar(out, root, sizes, sizes)
+        except DragomanError as error:
+            sys.exit(error.message)  # the last line of stderr is what the near side tells
     else:
         out.write(json.dumps(_received(root)).encode() + b"\n")
     out.flush()

@@ -32,9 +32,10 @@ def assemble(
     needs_bytes: int = NEEDS_BYTES,
     sessions: Sequence[HostSession] | None = None,
 ) -> Team:
-    """Check every host, then choose the network. All that is wrong is raised as one error, a line per host.
+    """Check every host, then choose the network. All that is wrong with hosts is raised as one error, a line for each.
 
-    Sessions that are open already are used and left open.
+    Data to push that is not on this machine is an error of its own, raised before. Sessions that are open already are
+    used and left open.
     """
     with ExitStack() as stack:
         opened = list(sessions) if sessions is not None else stack.enter_context(open_sessions(hosts))

@@ -30,7 +30,7 @@ def host_facts() -> dict[str, Any]:
 
 
 def machine_identity() -> list[str]:
-    """Equal in two processes that see the same machine, network and file system; never equal where one is unknown."""
+    """Equal in two processes that see the same machine, network and file system; off Linux, the same machine."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return [boot, *(str(Path(f"/proc/self/ns/{name}").readlink()) for name in _NAMESPACES)]
@@ -95,8 +95,12 @@ def _inspect_data(path: Path) -> dict[str, Any]:
     try:
         return {"fingerprint": open_shards(path).manifest.fingerprint, "problem": "", "exists": True}
     except DragomanError as error:
-        return {"fingerprint": "", "problem": error.message, "exists": path.exists()}
+        problem = error.message
+    except OSError as error:
+        problem = f"cannot read {error.filename or path}: {error.strerror}"
+    return {"fingerprint": "", "problem": problem, "exists": os.path.exists(path)}  # noqa: PTH110 - it never raises
 
 
 def _nearest_folder(path: Path) -> Path:
-    return next(folder for folder in (path, *path.parents) if folder.is_dir())
+    # A folder that may not be looked into counts as none: `Path.is_dir` would raise.
+    return next(folder for folder in (path, *path.parents) if os.path.isdir(folder))  # noqa: PTH112

@@ -109,7 +109,7 @@ def routed_candidates(cards: Sequence[Sequence[Card]], ssh_addresses: Sequence[s
 def wanted_candidate(
     hosts: Sequence[Host], cards: Sequence[Sequence[Card]], interface: str | None, subnet: str | None
 ) -> tuple[Candidate | None, dict[str, str]]:
-    """What the user fixed, if anything, and a problem for every host that has no such address."""
+    """What the user fixed, if anything, and a problem for every host that has no such address of its own."""
     network = parse_subnet(subnet) if subnet is not None else None
     fixed = [_card_with(have, host.address) for host, have in zip(hosts, cards, strict=True)]
     first_fixed = next((card for card in fixed if card is not None), None)
@@ -117,6 +117,7 @@ def wanted_candidate(
         return None, {}
     chosen: list[Card | None] = []
     problems: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for host, have, own in zip(hosts, cards, fixed, strict=True):
         if host.address is not None:
             card, wanted = own, f"address {host.address}"
@@ -128,6 +129,8 @@ def wanted_candidate(
         chosen.append(card)
         if card is None:
             problems[host.name] = f"has no {wanted} that is up; it has {_show(have)}"
+        elif (owner := owners.setdefault(card.address, host.name)) != host.name:
+            problems[host.name] = f"has the same address {card.address} as {owner}"
     label = subnet or interface or (str(first_fixed.ip.network) if first_fixed else "")
     return _distinct(label, chosen), problems
 

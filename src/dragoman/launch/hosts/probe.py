@@ -42,7 +42,8 @@ class Listener:
         self._socket.close()
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):
+        # Closed with this thread: a port that nobody serves must not take connections.
+        with contextlib.suppress(OSError), self._socket:
             while True:
                 connection, _ = self._socket.accept()
                 threading.Thread(target=self._measure, args=(connection,), daemon=True).start()

@@ -1,6 +1,7 @@
 """Asks the hosts to probe each other over every candidate, and takes the best. Near side of `probe`."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from itertools import combinations
 from typing import Any
 
@@ -59,13 +60,18 @@ def measure(sessions: Sequence[HostSession], candidates: Sequence[Candidate]) ->
         return [Measured(candidate) for candidate in candidates]
     wanted = [{"addresses": [each.cards[index].address for each in candidates]} for index in range(len(sessions))]
     doors = call_each(sessions, "listen", wanted)
+    # Not in a `finally`: Ctrl-C would wait for hosts that do not answer, and listeners end by themselves.
     try:
-        return [
+        measured = [
             _measure_one(sessions, candidate, [door[number] for door in doors])
             for number, candidate in enumerate(candidates)
         ]
-    finally:
-        call_all(sessions, "stop_listening")
+    except DragomanError:
+        with suppress(DragomanError):  # the first problem is the one to tell
+            call_all(sessions, "stop_listening")
+        raise
+    call_all(sessions, "stop_listening")
+    return measured
 
 
 def _measure_one(sessions: Sequence[HostSession], candidate: Candidate, doors: Sequence[Mapping[str, Any]]) -> Measured:

@@ -37,17 +37,28 @@ def say(**values: Any) -> None:
 def run(command: Sequence[str], problem: str, hint: str) -> None:
     """Run a tool, pass its lines on, and keep its last ones for when it fails."""
     tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
-    with subprocess.Popen(
+    is_late = threading.Event()
+    process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    ) as process:
-        limit = threading.Timer(PIP_SECONDS, process.kill)
-        limit.start()
-        for line in process.stdout or ():
-            tail.append(line.rstrip())
-            say(line=line.strip()[:100])
-        code = process.wait()
+    )
+
+    def end() -> None:
+        is_late.set()
+        process.kill()
+
+    limit = threading.Timer(PIP_SECONDS, end)
+    limit.daemon = True
+    limit.start()
+    try:
+        with process:  # even where nobody listens any more, the tool comes to its end, or to its limit
+            for line in process.stdout or ():
+                tail.append(line.rstrip())
+                say(line=line.strip()[:100])
+    finally:
         limit.cancel()
-    if code:
+    if process.returncode and is_late.is_set():
+        raise InstallError(f"{problem}: it took longer than {PIP_SECONDS / 60:.0f} minutes", hint, tail)
+    if process.returncode:
         raise InstallError(problem, hint, tail)
 
 
@@ -114,13 +125,24 @@ def install(plan: dict[str, Any]) -> None:
 
 def main() -> None:
     try:
+        say(**outcome())
+    except BrokenPipeError:  # nobody listens any more, and Python would complain once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def outcome() -> dict[str, Any]:
+    """The last word: that all is well, or what is wrong."""
+    try:
         install(json.loads(sys.stdin.buffer.readline()))
     except InstallError as error:
-        say(**error.answer)
+        return error.answer
+    except tarfile.TarError:
+        hint = "give the same command again"
+        return {"ok": False, "message": "the wheels did not arrive whole", "hint": hint, "tail": []}
     except OSError as error:
-        say(ok=False, message=f"{error.filename or 'the disk'}: {error.strerror}", hint="mend that", tail=[])
-    else:
-        say(ok=True)
+        problem = f"{error.filename or 'the disk'}: {error.strerror}"
+        return {"ok": False, "message": problem, "hint": "mend that", "tail": []}
+    return {"ok": True}
 
 
 if __name__ == "__main__":

@@ -15,10 +15,19 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from dragoman.errors import DragomanError
+from dragoman.launch.copying.transfer import reading
 from dragoman.launch.hosts.hosts import Host
 from dragoman.launch.hosts.package import torch_version, versions
 from dragoman.launch.hosts.session import HostSession, problem_line, side_by_side
-from dragoman.launch.hosts.ssh import END_SECONDS, Tail, UnreachableError, end_ssh, explain_failure, start_ssh
+from dragoman.launch.hosts.ssh import (
+    END_SECONDS,
+    Tail,
+    UnreachableError,
+    end_ssh,
+    explain_failure,
+    json_object,
+    start_ssh,
+)
 from dragoman.launch.install import installer
 from dragoman.launch.install.wheel import WHEEL_NAME, build_wheel
 
@@ -97,15 +106,18 @@ def _install(host: Host, wheels: Sequence[Path], order: Order, say: Say, say_lin
     """Send the installer as the command, and the plan and the wheels as its input; read what it says."""
     process = start_ssh(host, installer_command(host))
     complaints = Tail(process)
+    failures: list[DragomanError] = []
+    code: int | None = None
     try:
-        sender = threading.Thread(target=_send, args=(process, _plan(host, order), wheels), daemon=True)
+        sender = threading.Thread(target=_send, args=(process, _plan(host, order), wheels, failures), daemon=True)
         sender.start()
         answer = _listen(host, cast("IO[bytes]", process.stdout), say, say_line)
-        code = process.wait(END_SECONDS)
-    except subprocess.TimeoutExpired:
-        answer, code = None, None
+        with suppress(subprocess.TimeoutExpired):  # a client that stays takes nothing back of what was answered
+            code = process.wait(END_SECONDS)
     finally:
         end_ssh(process)
+    if failures:
+        raise failures[0]
     if answer is None:
         raise _explain(host, code, complaints.text())
     if not answer["ok"]:
@@ -124,23 +136,33 @@ def _plan(host: Host, order: Order) -> dict[str, Any]:
     }
 
 
-def _send(process: subprocess.Popen[bytes], plan: dict[str, Any], wheels: Sequence[Path]) -> None:
+def _send(
+    process: subprocess.Popen[bytes], plan: dict[str, Any], wheels: Sequence[Path], failures: list[DragomanError]
+) -> None:
+    """The plan and the wheels; a wheel that cannot be read goes into `failures` and ends the call."""
     stdin = cast("IO[bytes]", process.stdin)
-    with suppress(OSError, ValueError):  # whoever listens says why it left, and our end may be closed by then
+    try:
         stdin.write(json.dumps(plan).encode() + b"\n")
-        with tarfile.open(fileobj=stdin, mode="w|") as tar:
+        with tarfile.open(fileobj=stdin, mode="w|", dereference=True) as tar:
             for wheel in wheels:
-                tar.add(wheel, wheel.name)
-        stdin.close()
+                with reading(wheel):
+                    tar.add(wheel, wheel.name)
+    except DragomanError as error:
+        failures.append(error)
+        process.kill()  # nothing can come of an installation without that wheel
+    except (OSError, ValueError):
+        pass  # whoever listens says why it left, and our end may be closed by then
+    finally:
+        with suppress(OSError, ValueError):
+            stdin.close()
 
 
 def _listen(host: Host, stream: IO[bytes], say: Say, say_line: Say) -> dict[str, Any] | None:
     """Pass on what the installer says; its last word, or None where it has none."""
     for line in stream:
-        try:
-            values = json.loads(line)
-        except ValueError:
-            continue  # of a login shell
+        values = json_object(line)
+        if values is None:
+            continue
         if "stage" in values:
             say(host, values["stage"])
         elif "line" in values:

@@ -1,6 +1,7 @@
 """A run comes home: what is copied, what is verified, and what is said to be missing."""
 
 import json
+import os
 import re
 import threading
 
@@ -61,12 +62,52 @@ def test_a_copy_that_was_damaged_at_home_is_mended(there):
     assert files_of(home) == files_of(there.path)
 
 
-def test_what_has_arrived_stays_when_the_transfer_breaks_off(there):
-    home = fetch().folder
-    (home / "steps.jsonl").unlink()
-    broken = home / ".timing.rank-000.jsonl.part"
-    broken.write_bytes(b"half")
-    assert fetch().num_copied == 1
+@pytest.mark.parametrize("num_bytes", [100, 70_000])
+def test_what_has_arrived_stays_when_the_transfer_breaks_off(there, tmp_path, monkeypatch, num_bytes):
+    """Inside the first file, and inside the weights."""
+    client = tmp_path / "client.sh"
+    real = f'{os.environ["DRAGOMAN_SSH"]} "$@"'
+    client.write_text(f'case "$*" in *" send "*) {real} | head -c {num_bytes};; *) {real};; esac\n')
+    with monkeypatch.context() as broken:
+        broken.setenv("DRAGOMAN_SSH", f"sh {client}")
+        with pytest.raises(DragomanError, match="a: the transfer broke off"):
+            fetch()
+    arrived = files_of(tmp_path / "home" / "mine")
+    assert ("manifest.json" in arrived) == (num_bytes > 10_000)
+    fetched = fetch()
+    assert fetched.missing == () and files_of(fetched.folder) == files_of(there.path)
+    assert fetched.num_copied == len(files_of(there.path)) - len(arrived)
+
+
+def test_what_a_fetch_left_that_broke_off_at_its_first_file(there, tmp_path):
+    home = tmp_path / "home" / "mine"
+    home.mkdir()
+    (home / ".manifest.json.part").write_bytes(b"half")
+    assert fetch().missing == ()
+
+
+def test_what_arrived_is_hashed_once_more_and_not_oftener(there, monkeypatch):
+    hashed: list[str] = []
+    real = fetching.file_sha256
+    monkeypatch.setattr(fetching, "file_sha256", lambda path: hashed.append(path.name) or real(path))
+    fetched = fetch()
+    assert len(hashed) == len([1 for value in files_of(fetched.folder).values() if isinstance(value, bytes)])
+
+
+def test_a_file_that_cannot_be_read_there_is_not_left_out(there, monkeypatch):
+    def refuse(*_) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(fetching, "_sha256", refuse)
+    with pytest.raises(DragomanError, match=r"cannot read .*/runs/mine/.*: Permission denied"):
+        list_run(str(there.path))
+
+
+@pytest.mark.parametrize("to", ["file/sub", "/proc/none"])
+def test_a_place_where_no_folder_can_be(there, tmp_path, monkeypatch, capsys, to):
+    (tmp_path / "home" / "file").touch()
+    assert dragoman_here(monkeypatch, "fetch", "a:runs/mine", "--to", to) == 2
+    assert re.search(r"lies below one|cannot write to /proc/none", capsys.readouterr().err)
 
 
 def test_the_outcome_as_json(there, monkeypatch, capsys):

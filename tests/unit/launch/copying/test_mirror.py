@@ -1,6 +1,7 @@
 """A copy elsewhere, all the time: by ssh and by URL, whole or not at all, and never in training's way."""
 
 import json
+import os
 import threading
 import time
 from pathlib import Path
@@ -8,9 +9,12 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from dragoman.commands.train_hosts import MIRROR_SECONDS, mirror_place
 from dragoman.errors import DragomanError
 from dragoman.launch.copying import mirror
 from dragoman.launch.copying.mirror import check_mirror, copy_changes, mirror_run, start_mirror
+from dragoman.launch.copying.mirror_target import COMMAND_SECONDS, open_target
+from dragoman.run.checkpoint_files import STATE, WEIGHTS
 from sample_run import NUM_STEPS, files_of, write_checkpoint, write_sample_run, write_steps
 from stand_in_hosts import stand_in_hosts
 
@@ -66,6 +70,27 @@ def test_half_a_checkpoint_is_not_sent(run, destination, copy):
     (fresh / "weights.safetensors").write_bytes(b"half")
     copy_changes(run.path, destination)
     assert {path.name for path in (copy / "checkpoints").iterdir()} == {"last", "step-00000020"}
+
+
+def test_a_checkpoint_that_arrives_in_part_does_not_get_its_name(run, copy, tmp_path, monkeypatch):
+    """The stream ends between two files, with which tar is content."""
+    client = tmp_path / "client.sh"
+    client.write_text(f'head -c 1024 | {os.environ["DRAGOMAN_SSH"]} "$@"\n')
+    monkeypatch.setenv("DRAGOMAN_SSH", f"sh {client}")
+    step = run.step_checkpoint(NUM_STEPS)
+    name = step.relative_to(run.path).as_posix()
+    assert (step / STATE).stat().st_size <= 512, "the first file does not end there"
+    with pytest.raises(DragomanError, match="b: the transfer broke off"):
+        open_target("b:backup/mine").put_folder(run.path, name, [STATE, WEIGHTS])
+    assert not (copy / name).exists()
+
+
+def test_a_relative_path_begins_at_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert mirror_place("backup/x") == f"{tmp_path}/backup/x"
+    for place in ("b:backup/x", "s3://bucket/x", "/srv/x", "~/x"):
+        assert mirror_place(place) == place
+    assert MIRROR_SECONDS > COMMAND_SECONDS
 
 
 def test_the_next_attempt_does_not_begin_anew(run, destination):

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.data.shards import open_shards
 from dragoman.errors import DragomanError
-from dragoman.launch.hosts import assembly, survey
+from dragoman.launch.hosts import assembly, facts, survey
 from dragoman.launch.hosts.assembly import assemble
 from dragoman.launch.hosts.facts import machine_identity
 from dragoman.launch.hosts.hosts import Host, read_hosts
@@ -133,6 +133,17 @@ def test_a_folder_that_may_not_be_written():
     folder = {"run": {"path": "/srv/runs/x", "is_writable": False, "free_bytes": 1 << 60}}
     survey.check_run_folders({HostSession(Host("b", "b")): folder}, 1, problems)
     assert problems.lines == ["b: may not write to /srv/runs/x; name another folder with --run"]
+
+
+def test_folders_that_may_not_be_looked_into(tmp_path, monkeypatch):
+    def refuse(path, *_) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    for name in ("is_dir", "is_file", "exists", "stat"):
+        monkeypatch.setattr(Path, name, refuse)
+    found = facts.inspect_folders(f"{tmp_path}/data", f"{tmp_path}/none/x")
+    assert found["data"]["problem"] == f"cannot read {tmp_path}/data/manifest.json: Permission denied"
+    assert found["run"]["free_bytes"] > 0
 
 
 def test_one_machine_under_two_names(homes):

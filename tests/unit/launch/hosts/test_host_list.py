@@ -10,6 +10,12 @@ def test_a_list_on_the_command_line():
     assert read_hosts("a,b:2, user@c") == [Host("a", "a"), Host("b", "b", num_workers=2), Host("c", "user@c")]
 
 
+def test_a_list_may_be_longer_than_a_file_name():
+    names = [f"node-{number:03d}.cluster.example.org" for number in range(20)]
+    assert [host.name for host in read_hosts(",".join(names))] == names
+    assert read_remote(f"a:{'x' * 300}") == (Host("a", "a"), "x" * 300)
+
+
 def test_an_ipv6_address_stands_in_brackets():
     assert read_hosts("me@[fe80::1]:4") == [Host("fe80::1", "me@fe80::1", num_workers=4)]
 

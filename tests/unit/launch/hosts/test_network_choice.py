@@ -6,7 +6,7 @@ import time
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.launch.hosts import probe
+from dragoman.launch.hosts import probe, routes
 from dragoman.launch.hosts.hosts import Host
 from dragoman.launch.hosts.network import (
     Candidate,
@@ -117,6 +117,12 @@ def test_what_the_user_fixed():
         wanted_candidate(hosts, [A, B], None, "eth0")
 
 
+def test_an_address_that_two_hosts_have_is_named():
+    """Docker gives every machine the same one."""
+    found, problems = wanted_candidate([Host("a", "a"), Host("b", "b")], [A, B], "docker0", None)
+    assert found is None and problems == {"b": "has the same address 172.17.0.1 as a"}
+
+
 def test_an_address_in_the_hosts_file_fixes_the_network():
     hosts = [Host("a", "a", address="10.0.0.1"), Host("b", "b")]
     found, _ = wanted_candidate(hosts, [A, B], None, None)
@@ -134,6 +140,17 @@ def test_a_probe_tells_the_rate():
     finally:
         listener.close()
     assert "problem" in send_probe("127.0.0.1", listener.port, listener.token)
+
+
+def test_a_listener_that_nobody_closes_ends_by_itself(monkeypatch):
+    monkeypatch.setattr(probe, "LIFE_SECONDS", 0.1)
+    listener = Listener("127.0.0.1")
+    deadline = time.monotonic() + 10
+    while listener._socket.fileno() >= 0 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", listener.port), 5)
+    listener.close()
 
 
 def test_a_port_that_swallows_everything_is_given_up_soon():
@@ -168,6 +185,20 @@ def test_all_pairs_are_probed(sessions):
     (found,) = measure(sessions, [loopback(1, 2, 3)])
     assert len(found.rates) == 6 and not found.problems
     assert found.slowest == min(found.rates.values())
+
+
+@pytest.mark.parametrize(("end", "ops"), [(KeyboardInterrupt, []), (DragomanError, ["stop_listening"])])
+def test_ctrl_c_does_not_wait_for_the_hosts(sessions, monkeypatch, end, ops):
+    called: list[str] = []
+
+    def fail(*_) -> None:
+        raise end("x")
+
+    monkeypatch.setattr(routes, "_measure_one", fail)
+    monkeypatch.setattr(routes, "call_all", lambda _, op: called.append(op))
+    with pytest.raises(end):
+        measure(sessions, [loopback(1, 2, 3)])
+    assert called == ops
 
 
 def test_an_address_that_is_not_there_is_named(sessions):

@@ -1,8 +1,13 @@
 """Dragoman on hosts that have none: the wheel, the installer, and what it says when it fails."""
 
 import fcntl
+import io
+import json
+import os
 import subprocess
 import sys
+import tarfile
+import threading
 import zipfile
 from pathlib import Path
 
@@ -12,7 +17,7 @@ from borrowed_wheels import write_borrowed_wheels
 from dragoman.errors import DragomanError
 from dragoman.launch.hosts.hosts import Host
 from dragoman.launch.hosts.package import code_digest, package_files, torch_version
-from dragoman.launch.install import installer
+from dragoman.launch.install import installer, setup
 from dragoman.launch.install.setup import Order, installer_command, set_up_hosts
 from dragoman.launch.install.wheel import build_wheel
 from small_runs import dragoman_here
@@ -121,6 +126,93 @@ def test_a_second_installer_is_turned_away(homes, tmp_path):
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(DragomanError, match="another `dragoman setup` works there"):
             set_up("a", write_borrowed_wheels(tmp_path / "wheels"))
+
+
+@pytest.mark.timeout(60)
+def test_a_wheel_that_cannot_be_read_is_named(homes, tmp_path):
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    (wheels / "gone-1.0-py3-none-any.whl").symlink_to("nowhere.whl")
+    with pytest.raises(DragomanError, match="1 of 1 hosts failed") as raised:
+        set_up("a", wheels)
+    assert f"a: cannot read {wheels}/gone-1.0-py3-none-any.whl: No such file" in raised.value.message
+
+
+def test_a_wheel_may_be_a_link(tmp_path):
+    (tmp_path / "real").write_bytes(b"wheel")
+    (tmp_path / "x.whl").symlink_to("real")
+    (tmp_path / "there").mkdir()
+    with subprocess.Popen(
+        ["sh", "-c", f"read plan; exec tar -xf - -C {tmp_path}/there"], stdin=subprocess.PIPE
+    ) as process:
+        failures: list[DragomanError] = []
+        setup._send(process, {}, [tmp_path / "x.whl"], failures)
+    assert not failures and not (tmp_path / "there" / "x.whl").is_symlink()
+    assert (tmp_path / "there" / "x.whl").read_bytes() == b"wheel"
+
+
+def install_from(stream: bytes, home: Path, stdout: int = subprocess.PIPE) -> "subprocess.CompletedProcess[bytes]":
+    """The installer as a host runs it, with this after the plan."""
+    plan = {"wheel": "x", "torch": "1", "python": None, "is_offline": True, "pip_args": []}
+    return subprocess.run(
+        [sys.executable, installer.__file__],
+        input=json.dumps(plan).encode() + b"\n" + stream,
+        stdout=stdout, stderr=subprocess.PIPE, env={**os.environ, "HOME": str(home)}, timeout=60,
+    )  # fmt: skip
+
+
+def test_wheels_that_do_not_arrive_whole(tmp_path):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        info = tarfile.TarInfo("x.whl")
+        info.size = 5000
+        tar.addfile(info, io.BytesIO(bytes(5000)))
+    done = install_from(file.getvalue()[:1000], tmp_path)
+    assert json.loads(done.stdout)["message"] == "the wheels did not arrive whole" and not done.stderr
+
+
+def test_an_installer_that_nobody_hears_ends_quietly(tmp_path):
+    file = io.BytesIO()
+    tarfile.open(fileobj=file, mode="w").close()
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = install_from(file.getvalue(), tmp_path, writer)
+    os.close(writer)
+    assert done.stderr == b""
+
+
+def test_no_limit_outlives_a_tool(monkeypatch):
+    def break_pipe(**_) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(installer, "say", break_pipe)
+    with pytest.raises(BrokenPipeError):
+        installer.run(["echo", "x"], "it failed", "")
+    limits = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+    assert all(thread.daemon and thread.finished.is_set() for thread in limits)
+
+
+def test_a_tool_that_takes_too_long_is_said_to(monkeypatch):
+    monkeypatch.setattr(installer, "PIP_SECONDS", 0.2)
+    with pytest.raises(installer.InstallError, match="pip failed: it took longer than 0 minutes"):
+        installer.run(["sleep", "60"], "pip failed", "")
+
+
+STAYS = """
+import sys, time
+for line in ("5", '"ok"', "Welcome", '{"ok": true}'):
+    print(line, flush=True)
+time.sleep(60)
+"""
+
+
+def test_an_answer_counts_even_if_the_client_stays(homes, monkeypatch):
+    """And what a login shell prints is passed over, even if it is JSON."""
+    client = homes / "client.py"
+    client.write_text(STAYS)
+    monkeypatch.setenv("DRAGOMAN_SSH", f"{sys.base_prefix}/bin/python3 {client}")
+    monkeypatch.setattr(setup, "END_SECONDS", 0.2)
+    setup._install(Host("a", "a"), [], Order(None, ()), lambda *_: None, lambda *_: None)
 
 
 def test_pip_arguments_with_an_open_quote(monkeypatch, capsys):
