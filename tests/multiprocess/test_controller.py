@@ -1,17 +1,26 @@
 """Controller, host agents and workers of a few lines: whatever ends a run, the cause is named and nothing is left."""
 
+import dataclasses
 import json
 import os
+import queue
 import signal
+import socket
+import threading
 import time
 
 import psutil
 import pytest
 from controlled import TOKEN, ControlledRun
 
-from dragoman.launch.control.channel import ChannelError, call
+from dragoman.launch.control import workers
+from dragoman.launch.control.agent import HostAgent
+from dragoman.launch.control.channel import Channel, ChannelError, call
+from dragoman.launch.control.links import Event, Links
 from dragoman.launch.control.run_ops import look, stop_run
-from dragoman.run.control import is_alive
+from dragoman.launch.hosts.members import Member
+from dragoman.run.control import Control, is_alive, write_control
+from dragoman.run.folder import create_run_folder
 
 WAIT = "print('ready', flush=True); time.sleep(120)"
 SAVES = "signal.signal(signal.SIGTERM, lambda *_: (print('saved', flush=True), sys.exit(130)))\n" + WAIT
@@ -90,6 +99,47 @@ def test_a_host_that_never_joins_is_named(make_run):
     assert "127.0.0.1" in control.reason
 
 
+def test_a_stop_while_hosts_join_is_one(make_run):
+    """Whatever else is in the queue; and word of a host that has joined does not make it missing."""
+    links = Links((Member("a", "a", None, None, "127.0.0.1", "lo", 1),), TOKEN)
+    try:
+        for event in (Event("stop"), Event("joined", "a")):
+            links.events.put(event)
+        assert links.await_all(1.0) == (["a"], True)
+        assert links.await_all(1.0) == ([], False)
+        for event in (Event("message", "b", {"type": "alive"}), Event("joined", "a")):
+            links.events.put(event)
+        assert links.await_all(1.0) == ([], False)
+    finally:
+        links.close()
+    run = make_run(WAIT)
+    os.kill(run.now.pid, signal.SIGTERM)
+    control = run.ended(10)
+    assert (control.exit_code, control.reason) == (130, "stopped before it began")
+
+
+def test_a_signal_handler_may_put_an_event_at_any_time():
+    """queue.Queue waits for ever where the signal comes while its lock is held."""
+    links = Links((Member("a", "a", None, None, "127.0.0.1", "lo", 1),), TOKEN)
+    assert isinstance(links.events, queue.SimpleQueue)
+    links.close()
+
+
+@pytest.mark.parametrize("proof", ["0" * 64, "ü", "\ud800", None, 3])
+def test_a_wrong_proof_gets_no_answer(proof):
+    links = Links((Member("a", "a", None, None, "127.0.0.1", "lo", 1),), TOKEN)
+    channel = Channel(socket.create_connection(("127.0.0.1", links.port)))
+    try:
+        assert channel.receive().keys() == {"nonce"}
+        channel.send({"name": "a", "nonce": "1", "proof": proof})
+        with pytest.raises(ChannelError, match="closed"):
+            channel.receive()
+        assert links.next_event(0.2) is None
+    finally:
+        channel.close()
+        links.close()
+
+
 def test_who_does_not_know_the_token_is_not_let_in(make_run):
     run = make_run(WAIT, join_seconds=3.0).start_agents("a")
     with pytest.raises(ChannelError):
@@ -121,6 +171,7 @@ def test_stop_lets_workers_save_and_leaves_nothing(make_run):
     answer = stop_run(str(run.folder.path))
     assert answer["seconds"] < 10
     assert (answer["reason"], answer["members"]) == ("stopped", ["a", "b"])
+    assert (answer["state"], answer["exit_code"]) == ("ended", 130)
     control = run.ended(5)
     assert control.exit_code == 130
     assert all(f"{mark} saved" in run.log() for mark in ("[a:0]", "[a:1]", "[b:2]"))
@@ -147,7 +198,7 @@ def test_a_killed_controller_takes_everything_with_it(make_run):
     run.wait_for_line("[b:1] ready")
     run.controller.kill()
     run.all_gone(12)
-    assert not is_alive(run.now)
+    assert not is_alive(run.now, run.folder)
     assert run.now.state == "running"
     answer = look(str(run.folder.path))
     assert (answer["is_alive"], answer["state"]) == (False, "running")
@@ -206,6 +257,45 @@ def test_records_of_other_hosts_are_gathered_once(make_run):
     assert steps == [-1, *range(500)]
     size = (run.home / "b" / "timing.rank-001.jsonl").stat().st_size
     assert json.loads((run.folder.path / "gathered.json").read_text()) == {"b": {"timing.rank-001.jsonl": size}}
+
+
+NOISY_NODE = """
+import sys
+print("a library says hello")
+print(3)
+print('{"lines": [[0, "mine"]]}')
+print('{"exits": {"0": 3}}')
+"""
+
+
+def test_what_a_library_prints_into_the_nodes_reports_is_passed_on(tmp_path, monkeypatch, capfd):
+    (tmp_path / "noisy.py").write_text(NOISY_NODE)
+    monkeypatch.setattr(workers, "NODE", "noisy")
+    lines, ended = [], threading.Event()
+    made = workers.Workers({"listen_fd": None}, {"PYTHONPATH": str(tmp_path)}, lines.extend, ended.set)
+    assert ended.wait(20)
+    made._process.stdin.close()
+    assert (lines, made.report()) == ([[0, "mine"]], {"exits": {"0": 3}, "refused": None, "code": 0})
+    assert capfd.readouterr().err == "a library says hello\n3\n"
+
+
+def test_a_controller_lives_as_long_as_it_holds_its_lock(make_run):
+    """Whatever the clock of the machine is set to."""
+    run = make_run(WAIT)
+    moved = dataclasses.replace(run.now, pid_started=run.now.pid_started - 3600)
+    assert is_alive(moved, run.folder)
+    assert not is_alive(dataclasses.replace(moved, pid=os.getpid()), run.folder)
+    run.controller.kill()
+    run.controller.wait()
+    assert not is_alive(run.now, run.folder)
+
+
+def test_a_host_that_sees_the_controllers_folder_knows_it(tmp_path):
+    folder = create_run_folder(tmp_path / "run")
+    write_control(folder, Control("running", 1, 7, 1700000000.25, "a", "127.0.0.1", 9))
+    agent = HostAgent(None, {"run": str(folder.path)})
+    assert agent._is_controllers_folder([7, 1700000000.25])
+    assert not agent._is_controllers_folder([7, 1700000099.0])
 
 
 def test_two_runs_go_side_by_side(make_run):

@@ -4,6 +4,7 @@ The number of hosts is fixed before anything starts. torchrun's own meeting plac
 """
 
 import datetime
+import math
 import os
 import socket
 import time
@@ -50,9 +51,12 @@ def join_seconds() -> float:
     """How long a rank waits for the others."""
     text = os.environ.get(JOIN_VARIABLE, "")
     try:
-        return float(text) if text else JOIN_SECONDS
+        seconds = float(text) if text else JOIN_SECONDS
     except ValueError:
-        raise DragomanError(f"{JOIN_VARIABLE} is {text!r}", "give a number of seconds") from None
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise DragomanError(f"{JOIN_VARIABLE} is {text!r}", "give a number of seconds, more than 0")
+    return seconds
 
 
 def listen_store(address: str, port: int, listen_fd: int | None = None) -> TCPStore:
@@ -155,7 +159,11 @@ class FixedRendezvous(RendezvousHandler):
             self._store = connect_store(meeting.address, meeting.port, limit_seconds)
         store = PrefixStore(self._run_id, self._store)
         names = [f"host {name}" for name in meeting.node_names]
-        await_all(store, meeting.node_rank, names, limit_seconds, "nodes")
+        try:
+            await_all(store, meeting.node_rank, names, limit_seconds, "nodes")
+        except DistError:
+            # Only here: a rank's own lost connection is an echo to the controller, and has an exit code of its own.
+            raise DragomanError("the first host is gone", "look at the output there, then start all again") from None
         where = RendezvousStoreInfo(meeting.address, self._store.port)
         return RendezvousInfo(store, meeting.node_rank, len(names), where)
 

@@ -10,13 +10,15 @@ from typing import Any, Literal
 import psutil
 
 from dragoman.errors import DragomanError
-from dragoman.run.folder import RunFolder, replaced_file
+from dragoman.run.folder import RunFolder, is_held, replaced_file
 
 State = Literal["starting", "running", "stopping", "ended"]
 # Exit codes of a worker: it was told to leave and did; it is well, but another rank is gone.
 INTERRUPTED, LOST_PEER = 130, 75
 CONTROL = "control.json"
 HOSTS_LOG = "hosts.log"
+CONTROLLER_LOCK = ".controller.lock"  # held by a controller as long as it lives
+CONTROLLER = "dragoman.launch.control.controller"
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,19 @@ def read_control(folder: RunFolder) -> Control | None:
         return None
 
 
-def is_alive(control: Control) -> bool:
-    """Whether that very controller is still there, as seen from this machine; after the end it may copy to a mirror."""
+def is_alive(control: Control, folder: RunFolder) -> bool:
+    """Whether that very controller is still there, as seen from this machine; after the end it may copy to a mirror.
+
+    The lock in the run folder knows exactly. Without it the process's start is compared, which moves with the clock.
+    """
+    is_locked = is_held(folder.path / CONTROLLER_LOCK)
     try:
         process = psutil.Process(control.pid)
-        # A process's start is read from the machine's clock and may be shifted a little with it.
-        is_same = abs(process.create_time() - control.pid_started) < 2.0
+        if is_locked is None:
+            is_same = abs(process.create_time() - control.pid_started) < 2.0
+        else:
+            # On a shared disk the lock may be held on another machine, where that number is another process.
+            is_same = is_locked and CONTROLLER in process.cmdline()
         return is_same and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
@@ -75,7 +84,7 @@ def is_alive(control: Control) -> bool:
 def refuse_running(folder: RunFolder) -> None:
     """A run that has a living controller is not started a second time."""
     control = read_control(folder)
-    if control is not None and is_alive(control):
+    if control is not None and is_alive(control, folder):
         if control.state == "ended":
             raise DragomanError(
                 f"{folder.path} is still being copied to its mirror", "wait for it: dragoman attach RUN"

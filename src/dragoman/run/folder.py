@@ -151,38 +151,48 @@ def open_run_folder(path: str | Path) -> RunFolder:
 
 
 def lock_run(folder: RunFolder, patience_seconds: float = 15.0) -> IO[str]:
-    """Claim the run for this process until the file is closed or the process ends, however it ends.
+    """Claim the run for this process; waits a little, for workers of a killed command may still be saving."""
+    held = lock_file(folder.lock_path, patience_seconds)
+    if held is None:
+        problem = f"{folder.path} is being trained by another process"
+        raise DragomanError(problem, "wait for it, or name another run folder")
+    return held
 
-    Waits a little: workers of a command that was killed a moment ago may still be saving.
-    """
+
+def is_locked(folder: RunFolder) -> bool:
+    """Whether a worker on this machine holds the run; it does so as long as it lives."""
+    return bool(is_held(folder.lock_path))
+
+
+def lock_file(path: Path, patience_seconds: float) -> IO[str] | None:
+    """Hold a lock until the file is closed or the process ends, however it ends; None where another has it."""
     deadline = time.monotonic() + patience_seconds
-    file = folder.lock_path.open("w")
+    file = path.open("w")
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return file
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                break
-            time.sleep(0.1)
+                file.close()
+                return None
+            time.sleep(0.05)
         except OSError as error:
             file.close()
-            problem = f"cannot lock {folder.lock_path}: {error.strerror}"
+            problem = f"cannot lock {path}: {error.strerror}"
             raise DragomanError(problem, "name a run folder on a disk that knows locks") from None
-    file.close()
-    raise DragomanError(f"{folder.path} is being trained by another process", "wait for it, or name another run folder")
 
 
-def is_locked(folder: RunFolder) -> bool:
-    """Whether a worker on this machine holds the run; it does so as long as it lives."""
+def is_held(path: Path) -> bool | None:
+    """Whether another has that lock; None where it cannot be known: no such file, not ours, a disk without locks."""
     try:
-        with folder.lock_path.open("rb") as file:
-            # Shared: two who ask at once do not take each other for a worker.
+        with path.open("rb") as file:
+            # Shared: two who ask at once do not take each other for the holder.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
-        return False
+        return None
     return False
 
 

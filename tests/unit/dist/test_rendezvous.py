@@ -93,14 +93,16 @@ def test_the_limit_is_a_number(monkeypatch, text):
 
 
 FIRST_HOST = """
-import sys, time
+import sys
 from dragoman.dist.rendezvous import listen_store
-print(listen_store("127.0.0.1", 0).port, flush=True)
+store = listen_store("127.0.0.1", 0)
+print(store.port, flush=True)
 sys.stdin.readline()
 """
 
 
-def test_a_first_host_that_goes_away_is_one_line():
+def test_a_first_host_that_goes_away_is_one_line(monkeypatch):
+    monkeypatch.setenv("DRAGOMAN_JOIN_SECONDS", "20")
     with subprocess.Popen(
         [sys.executable, "-c", FIRST_HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as first:

@@ -47,10 +47,11 @@ def test_keys_of_a_later_version_are_passed_over(tmp_path):
     assert read_control(folder).attempt == 2
 
 
-def test_a_number_that_was_given_out_again_is_not_the_controller():
-    assert is_alive(control())
-    assert not is_alive(control(pid_started=psutil.Process().create_time() - 60))
-    assert not is_alive(control(pid=2**22 + 5))
+def test_a_number_that_was_given_out_again_is_not_the_controller(tmp_path):
+    folder = RunFolder(tmp_path)
+    assert is_alive(control(), folder)
+    assert not is_alive(control(pid_started=psutil.Process().create_time() - 60), folder)
+    assert not is_alive(control(pid=2**22 + 5), folder)
 
 
 def test_a_run_with_a_living_controller_is_not_started_again(tmp_path):

@@ -16,7 +16,7 @@ from dragoman.launch.control.channel import Channel, ChannelError, Message, call
 from dragoman.launch.control.detached import read_task
 from dragoman.launch.control.gathering import Tail
 from dragoman.launch.control.workers import Workers, adopt_orphans, end_children
-from dragoman.run.control import control_path, read_control
+from dragoman.run.control import read_control
 from dragoman.run.folder import RunFolder, create_run_folder
 
 CALL_SECONDS = 30.0
@@ -93,7 +93,7 @@ class HostAgent:
         self._channel.send({"type": "listening", "port": self._listener.getsockname()[1]})
 
     def _start(self, message: Message) -> None:
-        if message["gather"] is not None and not self._is_controllers_folder(message["controller_pid"]):
+        if message["gather"] is not None and not self._is_controllers_folder(message["controller"]):
             self._tail = Tail(self._folder, message["gather"])
         fd = None if self._listener is None else self._listener.fileno()
         node = {**message["node"], "listen_fd": fd}
@@ -102,10 +102,10 @@ class HostAgent:
             self._listener.close()
             self._listener = None
 
-    def _is_controllers_folder(self, pid: int) -> bool:
-        """A disk that both hosts see needs no gathering."""
+    def _is_controllers_folder(self, controller: list[float]) -> bool:
+        """A disk that both hosts see needs no gathering. Numbers of processes repeat; their starts with them do not."""
         control = read_control(self._folder)
-        return control is not None and control.pid == pid and control_path(self._folder).is_file()
+        return control is not None and [control.pid, control.pid_started] == controller
 
     def _environment(self, num_workers: int) -> dict[str, str]:
         from dragoman.launch.local import threads_per_worker

@@ -1,9 +1,8 @@
 """One attempt of a run: a fixed world of members from start to end, watched by the controller. No torch."""
 
-import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dragoman.launch.control.channel import Message
@@ -34,6 +33,7 @@ class Attempt:
     exits: list[Exit] = field(default_factory=list[Exit])
     refusals: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])  # host, message, hint
     lost: list[str] = field(default_factory=list[str])
+    late: list[str] = field(default_factory=list[str])  # told to end, and did not report in time
     is_stopped: bool = False  # somebody asked
     stop_at: float | None = None  # when the rest is told to end
     give_up_at: float | None = None  # when nobody is waited for any more
@@ -45,15 +45,19 @@ def run_attempt(
     log: Logbook,
     gathered: Gathered,
     command: Sequence[str],
+    controller: tuple[int, float],
     on_stop: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Run `command` (arguments of Python) as the workers of all members, and say what came of it."""
+    """Run `command` (arguments of Python) as the workers of all members, and say what came of it.
+
+    `controller` is its process and when that began, as in control.json: so a host knows a disk that it shares with it.
+    """
     attempt = Attempt(members, links, log, gathered, on_stop, {member.name for member in members})
     port = _prepare(attempt)
     if port is None:
         return _conclude(attempt)
     for number, member in enumerate(members):
-        links.send(member.name, _start_message(attempt, number, port, command))
+        links.send(member.name, {**_start_message(attempt, number, port, command), "controller": list(controller)})
     saved_at = time.monotonic()
     while attempt.waiting:
         _take(attempt, links.next_event(0.2))
@@ -91,7 +95,7 @@ def _start_message(attempt: Attempt, number: int, port: int, command: Sequence[s
         "port": port,
     }
     gather = None if number == 0 else attempt.gathered.offsets(member.name)
-    return {"type": "start", "node": node, "gather": gather, "controller_pid": os.getpid()}
+    return {"type": "start", "node": node, "gather": gather}
 
 
 def _take(attempt: Attempt, event: Event | None) -> None:
@@ -150,7 +154,7 @@ def _keep_time(attempt: Attempt) -> None:
     if attempt.give_up_at is not None and now >= attempt.give_up_at:
         for host in sorted(attempt.waiting):
             attempt.log.say(f"host {host} did not say within {STOP_SECONDS:.0f} s that its workers are gone")
-        attempt.lost += sorted(attempt.waiting)
+        attempt.late += sorted(attempt.waiting)
         attempt.waiting.clear()
 
 
@@ -161,12 +165,17 @@ def _tell_to_end(attempt: Attempt, is_now: bool) -> None:
 
 
 def _conclude(attempt: Attempt) -> Outcome:
-    """A host that vanished or refused is the cause; else one of the ranks is."""
+    """A host that vanished or refused is the cause; else one of the ranks is. One that is only late hides no cause."""
     outcome = judge(attempt.exits, attempt.is_stopped)
     if attempt.refusals and not attempt.is_stopped:
         host, message, hint = attempt.refusals[0]
         return Outcome(USER_ERROR, f"host {host}: {message}" + (f" ({hint})" if hint else ""))
-    if attempt.lost:
-        names = ", ".join(f"host {host}" for host in attempt.lost)
-        return Outcome(FAILED, f"{names} stopped answering", lost_hosts=tuple(attempt.lost))
+    if attempt.late and not attempt.lost and outcome.cause is not None:
+        return replace(outcome, reason=f"{outcome.reason}; {_host_names(attempt.late)} did not report")
+    if attempt.lost or attempt.late:
+        return Outcome(FAILED, f"{_host_names(attempt.lost + attempt.late)} stopped answering")
     return outcome
+
+
+def _host_names(hosts: Sequence[str]) -> str:
+    return ", ".join(f"host {host}" for host in hosts)

@@ -103,7 +103,7 @@ def _let_in(channel: Channel, token: str) -> str:
     channel.send({"nonce": ours})
     answer = channel.receive()
     name, theirs = str(answer.get("name")), str(answer.get("nonce"))
-    if not hmac.compare_digest(str(answer.get("proof")), _proof(token, "agent", name, ours, theirs)):
+    if not _is_proof(answer.get("proof"), _proof(token, "agent", name, ours, theirs)):
         raise ChannelError("it does not know the token")
     channel.send({"proof": _proof(token, "controller", name, ours, theirs)})
     channel.set_silence(SILENT_SECONDS)
@@ -129,9 +129,18 @@ def _introduce(channel: Channel, name: str, token: str) -> None:
     theirs, ours = str(channel.receive().get("nonce")), secrets.token_hex(16)
     channel.send({"name": name, "nonce": ours, "proof": _proof(token, "agent", name, theirs, ours)})
     answer = channel.receive()
-    if not hmac.compare_digest(str(answer.get("proof")), _proof(token, "controller", name, theirs, ours)):
+    if not _is_proof(answer.get("proof"), _proof(token, "controller", name, theirs, ours)):
         raise ChannelError("it does not know the token")
 
 
 def _proof(token: str, *parts: str) -> str:
-    return hmac.new(token.encode(), "\n".join(parts).encode(), "sha256").hexdigest()
+    return hmac.new(token.encode(), _bytes("\n".join(parts)), "sha256").hexdigest()
+
+
+def _is_proof(given: object, expected: str) -> bool:
+    return hmac.compare_digest(_bytes(str(given)), _bytes(expected))
+
+
+def _bytes(text: str) -> bytes:
+    """Whatever a stranger sends: half a letter in JSON is no text, and must not raise."""
+    return text.encode(errors="replace")

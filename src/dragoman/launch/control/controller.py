@@ -5,7 +5,6 @@ SIGTERM stops the run (workers save first), SIGUSR1 at once.
 """
 
 import contextlib
-import fcntl
 import os
 import signal
 import sys
@@ -14,7 +13,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
@@ -27,10 +26,10 @@ from dragoman.launch.control.logbook import Logbook
 from dragoman.launch.control.outcome import FAILED, Outcome
 from dragoman.launch.copying.mirror import start_mirror
 from dragoman.launch.hosts.members import Member
-from dragoman.run.control import INTERRUPTED, Control, State, write_control
-from dragoman.run.folder import RunFolder
+from dragoman.run.control import CONTROLLER_LOCK, INTERRUPTED, Control, State, write_control
+from dragoman.run.folder import RunFolder, lock_file
 
-LOCK = ".controller.lock"
+CLAIM_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -98,14 +97,17 @@ class Controller:
         task = self._task
         names = ", ".join(f"{member.name} ({member.address}, {member.num_workers})" for member in task.members)
         self._log.say(f"attempt {task.attempt}, hosts (address, workers): {names}")
-        missing = self._links.await_all(task.join_seconds)
+        missing, is_stopped = self._links.await_all(task.join_seconds)
+        if is_stopped:
+            return Outcome(INTERRUPTED, "stopped before it began")
         if missing:
-            event = self._links.next_event(0.0)
-            is_stopped = event is not None and event.kind in ("stop", "kill")
-            return Outcome(INTERRUPTED, "stopped before it began") if is_stopped else _never_joined(missing, task)
+            return _never_joined(missing, task)
         self._note("running")
         gathered = Gathered(self._folder)
-        return run_attempt(task.members, self._links, self._log, gathered, task.command, lambda: self._note("stopping"))
+        me = (self._control.pid, self._control.pid_started)
+        return run_attempt(
+            task.members, self._links, self._log, gathered, task.command, me, lambda: self._note("stopping")
+        )
 
     def _tell(self, outcome: Outcome) -> None:
         if outcome.cause is not None:
@@ -140,18 +142,16 @@ def _never_joined(missing: list[str], task: Task) -> Outcome:
         FAILED,
         f"{names} never joined within {task.join_seconds:.0f} s: look at {task.run}/agent.HOST.out there, and whether "
         f"TCP to {where} is open",
-        lost_hosts=tuple(missing),
     )
 
 
-def claim(folder: Path) -> int:
+def claim(folder: Path) -> IO[str]:
     """One controller per run; held until this process ends, however it ends."""
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise DragomanError(f"{folder} has a controller already", "dragoman attach shows it") from None
-    return descriptor
+    # Who asks whether the run has a controller holds the lock for a moment, too.
+    held = lock_file(folder / CONTROLLER_LOCK, CLAIM_SECONDS)
+    if held is None:
+        raise DragomanError(f"{folder} has a controller already", "dragoman attach shows it")
+    return held
 
 
 def main() -> int:
@@ -159,12 +159,13 @@ def main() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     task = Task.from_dict(read_task())
     try:
-        claim(Path(task.run))
+        held = claim(Path(task.run))
         controller = Controller(task)
     except (DragomanError, OSError) as error:
         sys.stderr.write(f"{error.message if isinstance(error, DragomanError) else error}\n")
         return DragomanError.exit_code
-    return controller.run()
+    with held:
+        return controller.run()
 
 
 if __name__ == "__main__":

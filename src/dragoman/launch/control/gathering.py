@@ -1,4 +1,7 @@
-"""Records that other hosts write, brought to the run folder of the first: whole lines, in order, each once."""
+"""Records that other hosts write, brought to the run folder of the first: whole lines, in order.
+
+Each once, unless the controller is killed: what came since offsets were last saved comes again, and readers drop it.
+"""
 
 import json
 import re

@@ -29,7 +29,8 @@ class Links:
     """Listens on one address only. Threads fill `events`; the controller's one thread empties it."""
 
     def __init__(self, members: Sequence[Member], token: str) -> None:
-        self.events: queue.Queue[Event] = queue.Queue()
+        # Simple: its put may be called by a signal handler, whatever the main thread is doing with it.
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._names = {member.name for member in members}
         self._token = token
         self._channels: dict[str, Channel] = {}
@@ -44,8 +45,8 @@ class Links:
         except queue.Empty:
             return None
 
-    def await_all(self, limit_seconds: float) -> list[str]:
-        """Wait until every host has joined; the names of those that did not. A stop ends the wait."""
+    def await_all(self, limit_seconds: float) -> tuple[list[str], bool]:
+        """Wait until every host has joined; the names of those that did not, and whether a stop ended the wait."""
         deadline = time.monotonic() + limit_seconds
         missing = set(self._names)
         while missing:
@@ -53,10 +54,12 @@ class Links:
             if event is None:
                 break
             if event.kind in ("stop", "kill"):
-                self.events.put(event)
-                break
-            missing.discard(event.host) if event.kind == "joined" else missing.add(event.host)
-        return sorted(missing)
+                return sorted(missing), True
+            if event.kind == "joined":
+                missing.discard(event.host)
+            elif event.kind == "lost":
+                missing.add(event.host)
+        return sorted(missing), False
 
     def send(self, host: str, message: Message) -> None:
         """A channel that is broken is noticed by the thread that reads it."""

@@ -27,7 +27,6 @@ class Outcome:
     exit_code: int
     reason: str
     cause: Exit | None = None
-    lost_hosts: tuple[str, ...] = ()
 
 
 def find_cause(exits: Sequence[Exit]) -> Exit | None:

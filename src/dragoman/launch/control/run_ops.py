@@ -10,7 +10,7 @@ from typing import Any
 from dragoman.errors import DragomanError
 from dragoman.launch.control.detached import last_lines, start_detached
 from dragoman.launch.hosts.facts import absolute_path
-from dragoman.run.control import Control, hosts_log_path, is_alive, read_control
+from dragoman.run.control import CONTROLLER, Control, hosts_log_path, is_alive, read_control
 from dragoman.run.folder import RunFolder, create_run_folder, is_locked
 
 START_SECONDS = 15.0
@@ -24,7 +24,7 @@ def start_controller(task: dict[str, Any]) -> dict[str, Any]:
     task = {**task, "run": str(absolute_path(task["run"]))}
     folder = RunFolder(Path(task["run"]))
     output = folder.path / "controller.out"
-    process = start_detached("dragoman.launch.control.controller", task, output)
+    process = start_detached(CONTROLLER, task, output)
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         control = read_control(folder)
@@ -33,6 +33,9 @@ def start_controller(task: dict[str, Any]) -> dict[str, Any]:
         if process.poll() is not None:
             break
         time.sleep(POLL_SECONDS)
+    # One that comes up late would hold the run with nobody to look after it.
+    process.kill()
+    process.wait()
     words = last_lines(output, 1)
     raise DragomanError(f"the controller did not start: {words[0] if words else 'it said nothing'}", f"see {output}")
 
@@ -56,7 +59,7 @@ def look(run: str, offset: int | None = None, num_last: int = 20, wait_seconds: 
         offset = _offset_of_last(path, num_last)
     deadline = time.monotonic() + wait_seconds
     while True:
-        was_alive = is_alive(control)
+        was_alive = is_alive(control, folder)
         data = _read(path, offset)
         if data or not was_alive or time.monotonic() >= deadline:
             break
@@ -87,20 +90,27 @@ def stop_run(run: str, is_now: bool = False) -> dict[str, Any]:
     folder, control = _controlled(run)
     if control.state == "ended":
         raise DragomanError(f"{run} is not running: it ended ({control.reason})", "nothing is left to stop")
-    if not is_alive(control):
+    if not is_alive(control, folder):
         raise DragomanError(
             f"{run} is not running here: its controller on {control.host} is gone, and its workers ended with it",
             "`dragoman train` with the same arguments goes on from the last checkpoint",
         )
     since = time.monotonic()
     os.kill(control.pid, signal.SIGUSR1 if is_now else signal.SIGTERM)
-    while control.state != "ended" and is_alive(control):
+    while control.state != "ended" and is_alive(control, folder):
         if time.monotonic() - since > STOP_SECONDS:
             raise DragomanError(f"the controller did not end within {STOP_SECONDS:.0f} s", "try again with --now")
         time.sleep(POLL_SECONDS)
         control = read_control(folder) or control
-    members = [member["name"] for member in control.members]
-    return {"reason": control.reason, "seconds": time.monotonic() - since, "members": members}
+    # The controller may have written its last word and left between our two questions.
+    control = read_control(folder) or control
+    return {
+        "state": control.state,
+        "exit_code": control.exit_code,
+        "reason": control.reason,
+        "seconds": time.monotonic() - since,
+        "members": [member["name"] for member in control.members],
+    }
 
 
 def _controlled(run: str) -> tuple[RunFolder, Control]:

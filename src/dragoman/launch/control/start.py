@@ -46,7 +46,7 @@ def start_run(
     ]
     try:
         call_each(sessions, "start_agent", agents)
-    except DragomanError:
+    except BaseException:  # Ctrl-C too: nobody would see the controller and the agents that are there by now
         with suppress(DragomanError):
             sessions[0].call("stop_run", run=team.run, is_now=True)
         raise

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from dragoman.errors import DragomanError
 from dragoman.launch.control.run_ops import RUN_OPS
 from dragoman.launch.hosts.hosts import Host, read_remote
 from dragoman.launch.hosts.session import HostSession
@@ -33,6 +34,7 @@ class Place:
         self._host = session.host if session is not None else host
         self._session = session
         self._is_ours = session is None
+        self._has_answered = session is not None
 
     @property
     def name(self) -> str:
@@ -45,12 +47,17 @@ class Place:
         deadline = time.monotonic() + AGAIN_SECONDS
         while True:
             try:
-                return self._connected(self._host).call(op, timeout_seconds=timeout_seconds, run=self.run, **arguments)
+                session = self._connected(self._host)
+                answer = session.call(op, timeout_seconds=timeout_seconds, run=self.run, **arguments)
             except UnreachableError:
                 self.close()
-                if time.monotonic() >= deadline:
+                # A host that never answered is misspelt or refuses us: that is said at once.
+                if not self._has_answered or time.monotonic() >= deadline:
                     raise
                 time.sleep(1.0)
+            else:
+                self._has_answered = True
+                return answer
 
     def close(self) -> None:
         if self._session is not None and self._is_ours:
@@ -59,9 +66,8 @@ class Place:
 
     def _connected(self, host: Host) -> HostSession:
         if self._session is None:
-            session = HostSession(host)
-            session.open()
-            self._session = session
+            # As a `with` block would: one that cannot be opened is closed, and its error names the host.
+            self._session = HostSession(host).__enter__()
         return self._session
 
 
@@ -93,7 +99,19 @@ def follow(place: Place, say: Say, num_last: int, offset: int | None = None) -> 
                     say(f"detached: the run goes on; dragoman attach {place.name} shows it again")
                     return 0
                 say("stopping: the workers save and leave")
-                place.ask("stop_run", timeout_seconds=STOP_SECONDS)
+                _stop_if_running(place, offset)
+
+
+def _stop_if_running(place: Place, offset: int | None) -> None:
+    """The run may have ended while the question stood on the screen: then there are only last lines to show."""
+    try:
+        stop(place, is_now=False)
+    except UnreachableError:
+        raise
+    except DragomanError:
+        answer = place.ask("look", offset=offset, num_last=0)
+        if answer["is_alive"] and answer["state"] != "ended":
+            raise
 
 
 def _last_word(answer: Answer, say: Say) -> int:

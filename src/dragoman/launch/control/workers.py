@@ -14,6 +14,8 @@ from typing import Any
 
 import psutil
 
+from dragoman.launch.hosts.ssh import json_object
+
 NODE = "dragoman.dist.node"
 STOP_SECONDS = 9.0  # the child gives the workers 7 s to save, then kills them
 ORPHAN_SECONDS = 7.0
@@ -82,15 +84,25 @@ class Workers:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            message = json.loads(line)
-            if "lines" in message:
-                self._on_lines(message["lines"])
-            else:
-                self._result = message
-        self._process.wait()
-        self._is_done.set()
-        self._on_end()
+        try:
+            with self._process.stdout as lines:
+                for line in lines:
+                    self._take(line)
+        finally:
+            # Whatever went wrong here: who waits for the end of the workers hears of it.
+            self._process.wait()
+            self._is_done.set()
+            self._on_end()
+
+    def _take(self, line: bytes) -> None:
+        message = json_object(line)
+        if message is None:
+            # Printed by some library before the child took its output away from it.
+            sys.stderr.write(line.decode(errors="replace"))
+        elif "lines" in message:
+            self._on_lines(message["lines"])
+        else:
+            self._result = message
 
 
 def adopt_orphans() -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from pathlib import Path
 
 from dragoman.launch.lab.namespaces import bind, mount
@@ -77,11 +78,16 @@ def _mount_memory(place: Path) -> None:
 def _mounts_below(folder: str) -> list[str]:
     """Folders below, on which other disks are mounted: an overlay shows only the empty place under them."""
     found: list[str] = []
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        path = line.split()[4].encode().decode("unicode_escape")
+    for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
+        path = _unescape(line.split()[4])
         if path != folder and _is_inside(path, folder) and Path(path).is_dir():
             found.append(path)
     return sorted(set(found))
+
+
+def _unescape(field: bytes) -> str:
+    r"""Linux writes blanks and backslashes as \ooo, and all other bytes as they are."""
+    return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), field))
 
 
 def _is_inside(path: str, folder: str) -> bool:

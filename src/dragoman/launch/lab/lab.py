@@ -139,7 +139,11 @@ def _write_keys(plan: LabPlan) -> None:
     folder = Path(plan.folder)
     for name in (HOST_KEY, USER_KEY):
         words = ["-q", "-t", "ed25519", "-N", "", "-C", "dragoman lab", "-f", str(folder / name)]
-        subprocess.run([tool_path("ssh-keygen"), *words], check=True, timeout=_START_SECONDS)
+        command = [tool_path("ssh-keygen"), *words]
+        done = subprocess.run(command, check=False, timeout=_START_SECONDS, capture_output=True, text=True)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
+            raise DragomanError(f"ssh-keygen could not make a key: {said[-1]}", "try it by hand")
     (folder / KNOWN_HOSTS).write_text("* " + (folder / f"{HOST_KEY}.pub").read_text())
 
 

@@ -45,7 +45,8 @@ def be_switch(plan: LabPlan) -> NoReturn:
         children, notes = _make(plan)
         report({"pids": {child.host.name: child.pid for child in children}, "notes": sorted(set(notes))})
     except OSError as error:
-        report({"error": error.strerror, "is_denied": isinstance(error, PermissionError)})
+        # A time that ran out has no words of the system.
+        report({"error": error.strerror or str(error), "is_denied": isinstance(error, PermissionError)})
         os._exit(1)
     except Exception as error:
         report({"error": getattr(error, "message", str(error)), "hint": getattr(error, "hint", "")})

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dragoman.launch.control.attempt import Attempt, _conclude
 from dragoman.launch.control.outcome import Exit, describe_code, find_cause, judge
 
 LOST_PEER, INTERRUPTED = 75, 130
@@ -58,6 +59,22 @@ def test_the_outcome_in_a_code_and_a_sentence(codes, is_stopped, code, words):
     outcome = judge(exits(*codes), is_stopped)
     assert outcome.exit_code == code
     assert words in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("codes", "is_stopped", "lost", "reason"),
+    [
+        ((0, -9), False, [], "rank 1 on host b was killed by SIGKILL (out of memory? the kernel's log says so); "),
+        ((), True, [], "host a stopped answering"),
+        ((0, -9), False, ["b"], "host b, host a stopped answering"),
+    ],
+)
+def test_a_host_that_is_late_hides_no_cause(codes, is_stopped, lost, reason):
+    found = [entry for entry in exits(*codes) if entry.code]
+    attempt = Attempt([], None, None, None, lambda: None, exits=found, lost=lost, late=["a"], is_stopped=is_stopped)
+    outcome = _conclude(attempt)
+    assert outcome.exit_code == 1
+    assert outcome.reason == reason + ("host a did not report" if outcome.cause else "")
 
 
 def test_codes_in_words():

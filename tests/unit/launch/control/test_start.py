@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from command_line import changes
+from dragoman.errors import DragomanError
+from dragoman.launch.control import run_ops, start
 from dragoman.launch.control.start import forwarded_environment
+from dragoman.launch.hosts.members import Member, Team
 from dragoman.run.control import is_alive, read_control
 from dragoman.run.folder import RunFolder
 from stand_in_hosts import stand_in_hosts
@@ -60,10 +63,48 @@ def test_a_host_that_cannot_start_ends_the_controller_too(hosts, phrasebook_data
     assert f"b: {hosts / 'b' / 'runs/x'} holds other files already" in done.stderr
     folder = RunFolder(hosts / "a" / "runs/x")
     deadline = time.monotonic() + 10
-    while (control := read_control(folder)) is None or control.state != "ended" or is_alive(control):
+    while (control := read_control(folder)) is None or control.state != "ended" or is_alive(control, folder):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert control.reason == "stopped before it began"
+
+
+class Interrupted:
+    """A session; Ctrl-C comes while its agent starts."""
+
+    def __init__(self) -> None:
+        self.asked = []
+
+    def call(self, op, **arguments):
+        self.asked.append((op, arguments))
+        return {"address": "127.0.0.1", "port": 7}
+
+
+def test_ctrl_c_while_agents_start_leaves_no_controller(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(start, "call_each", interrupt)
+    session = Interrupted()
+    members = (Member("a", "a", None, None, "127.0.0.1", "lo", 1),)
+    team = Team(members, "127.0.0.0/8", None, "data", "runs/x", "", is_first_here=True)
+    with pytest.raises(KeyboardInterrupt):
+        start.start_run([session], team, ["-c", ""], 1)
+    assert session.asked[-1] == ("stop_run", {"run": "runs/x", "is_now": True})
+
+
+def test_a_controller_that_does_not_come_up_in_time_is_ended(tmp_path, monkeypatch):
+    started = []
+
+    def start_idle(_module, _task, _output):
+        started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]))
+        return started[0]
+
+    monkeypatch.setattr(run_ops, "start_detached", start_idle)
+    monkeypatch.setattr(run_ops, "START_SECONDS", 0.2)
+    with pytest.raises(DragomanError, match="the controller did not start: it said nothing"):
+        run_ops.start_controller({"run": str(tmp_path)})
+    assert started[0].returncode == -9
 
 
 def test_what_the_user_set_for_workers_reaches_the_hosts_but_no_card(monkeypatch):

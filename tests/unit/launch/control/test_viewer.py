@@ -3,14 +3,18 @@
 import io
 import os
 import signal
+from contextlib import nullcontext
 
 import pytest
+import typer
 
+from dragoman.commands.stop import stop as stop_command
 from dragoman.errors import DragomanError
 from dragoman.launch.control import viewer
 from dragoman.launch.control.run_ops import look, stop_run
 from dragoman.launch.control.viewer import Place, follow, open_place
 from dragoman.launch.hosts.hosts import Host
+from dragoman.launch.hosts.session import HostSession
 from dragoman.launch.hosts.ssh import UnreachableError
 from dragoman.run.control import Control, hosts_log_path, write_control
 from dragoman.run.folder import RunFolder, create_run_folder, lock_run
@@ -74,27 +78,82 @@ def test_ctrl_c_on_a_terminal_asks(monkeypatch, capsys, typed, is_stopped):
     assert ("stop_run" in [op for op, _ in place.asked]) == is_stopped
 
 
+def test_a_run_that_ended_while_the_question_stood_gives_its_last_lines_and_code(monkeypatch, capsys):
+    class Over(Scripted):
+        def ask(self, op, timeout_seconds=30.0, **arguments):
+            if op == "stop_run":
+                raise DragomanError("runs/x is not running: it ended (finished)")
+            return super().ask(op, timeout_seconds, **arguments)
+
+    ended = {**ENDED, "exit_code": 0}
+    monkeypatch.setattr("sys.stdin", Terminal("s\n"))
+    place = Over({"interrupt": True}, {"text": "last\n", **ended}, {"text": "last\n", **ended}, ended)
+    assert follow(place, lambda _: None, 20) == 0
+    assert capsys.readouterr().out == "last\n"
+    monkeypatch.setattr("sys.stdin", Terminal("s\n"))
+    with pytest.raises(DragomanError):  # it still runs: then the error is one
+        follow(Over({"interrupt": True}, {}), lambda _: None, 20)
+
+
 def test_a_broken_connection_is_made_again(monkeypatch):
     monkeypatch.setattr(viewer.time, "sleep", lambda _: None)
     opened = []
 
-    class Broken:
+    class Broken(HostSession):
         def __init__(self, host) -> None:
+            super().__init__(host)
             opened.append(host)
 
         def open(self) -> None:
-            if len(opened) < 3:
+            if len(opened) in (2, 3):
                 raise UnreachableError("does not answer")
 
         def call(self, op, **arguments):
+            if len(opened) == 1 and arguments["offset"] == 3:
+                raise UnreachableError("the connection broke")
             return {"op": op, **arguments}
 
-        def close(self) -> None:
-            pass
-
     monkeypatch.setattr(viewer, "HostSession", Broken)
-    answer = Place("run", Host("a", "me@a")).ask("look", offset=3)
-    assert (answer["op"], answer["run"], answer["offset"], len(opened)) == ("look", "run", 3, 3)
+    place = Place("run", Host("a", "me@a"))
+    place.ask("look", offset=0)
+    answer = place.ask("look", offset=3)
+    assert (answer["op"], answer["run"], answer["offset"], len(opened)) == ("look", "run", 3, 4)
+
+
+def test_a_host_that_never_answered_is_said_at_once(monkeypatch):
+    monkeypatch.setattr(viewer.time, "sleep", lambda _: pytest.fail("it tries again"))
+    closed = []
+
+    class Refused(HostSession):
+        def open(self) -> None:
+            raise UnreachableError("refuses the key")
+
+        def close(self) -> None:
+            closed.append(self.host.name)
+
+    monkeypatch.setattr(viewer, "HostSession", Refused)
+    with pytest.raises(UnreachableError, match=r"^a: refuses the key"):
+        Place("run", Host("a", "me@a")).ask("look")
+    assert closed == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "words"),
+    [
+        ({"state": "ended", "exit_code": 130, "reason": "stopped"}, 0, "stopped in 2.0 s; no worker is left on a, b"),
+        ({"state": "ended", "exit_code": 0, "reason": "finished"}, 0, "finished in 2.0 s; no worker is left on a, b"),
+        ({"state": "ended", "exit_code": 1, "reason": "host b stopped answering"}, 1, "host b stopped answering; look"),
+        ({"state": "stopping", "exit_code": None, "reason": ""}, 1, "the controller died"),
+    ],
+)
+def test_that_no_worker_is_left_is_said_only_where_it_is_known(monkeypatch, capsys, answer, code, words):
+    monkeypatch.setattr(viewer, "stop", lambda *_: {"seconds": 2.0, "members": ["a", "b"], **answer})
+    with pytest.raises(typer.Exit) if code else nullcontext() as caught:
+        stop_command("runs/x")
+    assert code == (caught.value.exit_code if caught else 0)
+    said = "".join(capsys.readouterr())
+    assert words in said
+    assert ("no worker is left" in said) == (code == 0)
 
 
 def controlled(path, state="running", pid=2**22 + 5, **changes) -> RunFolder:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.launch.lab.disk import private_folders
+from dragoman.launch.lab.disk import _unescape, private_folders
 from dragoman.launch.lab.entry import split_ssh_arguments, wait_forwarding
 from dragoman.launch.lab.foreground import check_command
 
@@ -79,6 +79,10 @@ def test_a_command_that_is_not_there_is_said_before_hosts_are_made():
     check_command(["sh"])
     with pytest.raises(DragomanError, match="there is no command nonsense"):
         check_command(["nonsense", "x"])
+
+
+def test_paths_of_mounts_are_read_as_linux_writes_them():
+    assert _unescape("/home/Jürgen/my\\040data\\134n".encode()) == "/home/Jürgen/my data\\n"
 
 
 def test_folders_inside_others_need_no_overlay_of_their_own(tmp_path):

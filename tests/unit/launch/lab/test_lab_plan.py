@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.launch.lab import files, wiring
+from dragoman.launch.lab import files, lab, switch, wiring
 from dragoman.launch.lab.lab import Lab
 from dragoman.launch.lab.link import parse_link
 from dragoman.launch.lab.plan import LabPlan, plan_hosts, share_out
@@ -137,6 +137,32 @@ def test_the_caller_stays_first_in_line_for_a_command(monkeypatch):
         "DRAGOMAN_SSH": "ssh -F /tmp/lab/ssh_config",
         "DRAGOMAN_LAB": "/tmp/lab",
     }
+
+
+def test_a_key_that_cannot_be_made_is_one_line(tmp_path, monkeypatch):
+    tool = tmp_path / "ssh-keygen"
+    tool.write_text("#!/bin/sh\necho no entropy >&2; exit 1\n")
+    tool.chmod(0o755)
+    monkeypatch.setattr(lab, "tool_path", lambda _: str(tool))
+    with pytest.raises(DragomanError, match="ssh-keygen could not make a key: no entropy"):
+        lab._write_keys(plan(folder=str(tmp_path)))
+
+
+def test_a_time_that_ran_out_has_words(monkeypatch):
+    def late(_):
+        raise TimeoutError("timed out")
+
+    def leave(_):
+        raise SystemExit
+
+    heard = []
+    monkeypatch.setattr(switch, "die_with_parent", lambda: None)
+    monkeypatch.setattr(switch, "_make", late)
+    monkeypatch.setattr(switch, "report", heard.append)
+    monkeypatch.setattr(switch.os, "_exit", leave)
+    with pytest.raises(SystemExit):
+        switch.be_switch(plan())
+    assert heard == [{"error": "timed out", "is_denied": False}]
 
 
 def test_who_may_not_is_told_a_line_that_works_with_sudo(monkeypatch):
