@@ -13,6 +13,7 @@ from emulated import EmulatedHosts
 from command_line import changes, run_dragoman
 from dragoman.run.control import Control, read_control
 from dragoman.run.folder import RunFolder
+from dragoman.run.reader import read_run
 
 DRAGOMAN = [sys.executable, "-m", "dragoman"]
 QUICK = ("sync.method=dense", "evaluate.decode=false", "evaluate.train_pairs=0", "checkpoint.every_steps=20")
@@ -136,6 +137,27 @@ def interrupt(hosts: EmulatedHosts, host: str, process: subprocess.Popen[str]) -
     """Ctrl-C for a command on a host; not to the wrapper that put it there."""
     pids = [pid for pid, words in ours(hosts, host).items() if " attach " in words]
     hosts.output_of(host, ["kill", "-INT", str(max(pids))])
+
+
+HALTING = "while kill -STOP $0; do sleep 0.3; kill -CONT $0; sleep 0.1; done"
+
+
+def test_a_slow_host_shows_as_the_one_that_computes_while_the_others_wait(lab_hosts, phrasebook_data):
+    hosts = lab_hosts(2, "unlimited")
+    process = start(hosts, phrasebook_data)
+    before = len(read_run(hosts.folder / "run").steps)
+    (pid,) = [pid for pid, words in ours(hosts, "b").items() if "dragoman.train.worker" in words]
+    hosts.start("b", ["sh", "-c", HALTING, str(pid)], stderr=subprocess.DEVNULL)
+    wait_for(lambda: len(read_run(hosts.folder / "run").steps) > before + 60, 60, "60 slow steps")
+    hosts.run_on("a", [*DRAGOMAN, "stop", "run", "--now"], timeout=30)
+    process.communicate(timeout=30)
+    timings = [record for record in read_run(hosts.folder / "run").timings if before + 10 < record.step <= before + 60]
+    waited, computed = ([0.0, 0.0], [0.0, 0.0])
+    for record in timings:
+        waited[record.rank] += record.exchange_seconds
+        computed[record.rank] += record.forward_seconds + record.backward_seconds
+    assert computed[1] > 1.5 * computed[0]
+    assert waited[0] > 1.5 * waited[1]
 
 
 def test_a_killed_worker_is_named_and_the_same_command_goes_on(lab_hosts, phrasebook_data):
