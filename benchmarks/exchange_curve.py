@@ -30,7 +30,7 @@ def read_runs(path: Path) -> dict[str, list[dict[str, Any]]]:
     for line in path.read_text().splitlines():
         if line.startswith("{"):
             run = json.loads(line)
-            corpus, method, _seed = run["name"].split()
+            corpus, method, *_settings, _seed = run["name"].split()
             if corpus == CORPUS and "bleu" in run:
                 found[method].append(run)
     return dict(found)

@@ -35,12 +35,12 @@ class ThreadWorld(World):
         parts = self._meet(tensor.clone())
         self.sent_bytes += 2 * (self.size - 1) * tensor.numel() * tensor.element_size() // self.size
         tensor.copy_(torch.stack(parts).sum(0))
-        return Pending(None, lambda: tensor)
+        return Pending((), lambda: tensor)
 
     def start_gather(self, payload: torch.Tensor) -> Pending[list[torch.Tensor]]:
         parts = self._meet(payload.clone())
         self.sent_bytes += (self.size - 1) * payload.numel() * payload.element_size()
-        return Pending(None, lambda: parts)
+        return Pending((), lambda: parts)
 
     def swap(self, chunks: torch.Tensor) -> torch.Tensor:
         self.sent_bytes += (self.size - 1) * chunks[0].numel() * chunks.element_size()

@@ -173,8 +173,8 @@ class SyncConfig(Section):
     inner_rate: Annotated[float, Field(ge=0)] = Field(
         0.0, description="diloco: factor on a replica's learning rate; 0: root of the number of replicas"
     )
-    outer_rate: float = Field(1.0, gt=0, description="diloco: how far the shared weights follow the mean movement")
-    outer_momentum: Share = Field(0.0, description="diloco: Nesterov momentum of that movement")
+    outer_rate: float = Field(0.8, gt=0, description="diloco: how far the shared weights follow the mean movement")
+    outer_momentum: Share = Field(0.3, description="diloco: Nesterov momentum of that movement")
     replica: Literal["host", "rank"] = Field("host", description="diloco: what trains by itself")
     matrix_rank: Positive = Field(4, description="powersgd: columns of the thin factors")
     dense_steps: Natural = Field(10, description="powersgd: first steps that are exchanged whole")

@@ -80,7 +80,7 @@ class DilocoSync:
         message = torch.cat([payload, self._inside.sum(totals).view(torch.uint8)])
         # Only the first rank of a host talks to the others; they hear from it when the fragment lands.
         is_leader = self._inside.is_first
-        pending = self._between.start_gather(message) if is_leader else Pending(None, lambda: [message])
+        pending = self._between.start_gather(message) if is_leader else Pending((), lambda: [message])
         self._flights.append(Flight(step, sent, pending, message.numel() - payload.numel()))
 
     def _land(self) -> list[Totals]:

@@ -11,8 +11,8 @@ from dragoman.plan.payload import Precision, encoded_bytes, ring_bytes
 from dragoman.units import format_bytes, format_seconds
 
 MOST_WAITING = 0.03  # of a step's compute
-# A short probe flatters a link, and traffic comes in bursts: plan with this share of what it measured.
-USABLE_SHARE = 0.85
+# A short probe flatters a link: exchanges were measured at 0.92 (dense) to 0.98 (diloco) of what it says.
+USABLE_SHARE = 0.92
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Option:
 LADDER = (
     Option("dense", "fp32"),
     Option("dense", "bf16"),
-    *(Option("diloco", "sign", every) for every in (4, 20, 64)),
+    *(Option("diloco", "sign", every) for every in (4, 16, 64)),
 )
 
 

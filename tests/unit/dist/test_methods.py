@@ -147,7 +147,8 @@ class Walk:
     """Diloco on weights that move by random steps of their own."""
 
     def __init__(self, world: World, **settings: object) -> None:
-        values = {"method": "diloco", "every_steps": 4, "outer_rate": 1.0, "precision": "fp32", **settings}
+        values = {"method": "diloco", "every_steps": 4, "outer_rate": 1.0, "outer_momentum": 0.0}
+        values |= {"precision": "fp32", **settings}
         self.flat = small_flat()
         self.world = world
         sync = make_sync(SyncConfig.model_validate(values), world, self.flat)
