@@ -78,6 +78,7 @@ def test_two_ranks_swap_rows_hear_the_first_and_gather_in_order(seen):
     assert [rank["swap"] for rank in seen] == [[[1, 2], [2, 4]], [[3, 4], [6, 8]]]
     assert [rank["broadcast"] for rank in seen] == [[5], [5]]
     assert [rank["pending"] for rank in seen] == [[[7, 0], [7, 1]]] * 2
+    assert [rank["crossed"] for rank in seen] == [[[20, 21], [10, 11]]] * 2
 
 
 def test_every_byte_that_leaves_a_rank_is_counted(seen):

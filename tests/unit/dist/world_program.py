@@ -17,6 +17,12 @@ def count(world: World, collective: Callable[[], object]) -> int:
     return world.sent_bytes - before
 
 
+def crossed(world: World) -> list[list[int]]:
+    """Two gathers under way at once, the later one awaited first."""
+    early, late = (world.start_gather(torch.tensor([base + world.rank])) for base in (10, 20))
+    return [torch.cat(pending.wait()).tolist() for pending in (late, early)]
+
+
 def main(folder: Path) -> None:
     world = open_world()
     seen = {
@@ -29,6 +35,7 @@ def main(folder: Path) -> None:
         "swap": world.swap(torch.tensor([[1.0, 2.0], [3.0, 4.0]]) * (world.rank + 1)).tolist(),
         "broadcast": world.broadcast(torch.tensor([5.0 + world.rank])).tolist(),
         "pending": [part.tolist() for part in world.start_gather(torch.tensor([7, world.rank])).wait()],
+        "crossed": crossed(world),
         "sent_bytes": [
             count(world, lambda: world.sum(torch.zeros(100))),
             count(world, lambda: world.start_gather(torch.zeros(30, dtype=torch.uint8)).wait()),
