@@ -19,7 +19,6 @@ from dragoman.errors import DragomanError
 from dragoman.plan.payload import ring_bytes
 
 JOIN_TIMEOUT = datetime.timedelta(minutes=10)
-NUM_TAGS = 1024  # more than gathers can be under way
 T = TypeVar("T")
 
 
@@ -56,7 +55,6 @@ class World:
         self.host = os.environ.get("DRAGOMAN_HOST") or socket.gethostname()
         self.sent_bytes = 0
         self._group = group
-        self._num_gathers = 0
 
     @property
     def is_first(self) -> bool:
@@ -89,10 +87,9 @@ class World:
             return [_work(dist.all_gather(parts, mine, group=self._group, async_op=True))]
         parts[self.rank].copy_(mine)
         peers = [(self.rank + shift) % self.size for shift in range(1, self.size)]
-        self._num_gathers += 1  # as a tag: gathers under way at the same time stay apart
-        where: dict[str, Any] = {"group": self._group, "tag": self._num_gathers % NUM_TAGS}
-        receiving = [dist.irecv(parts[peer], group_src=peer, **where) for peer in reversed(peers)]
-        return [_work(work) for work in [*receiving, *(dist.isend(mine, group_dst=peer, **where) for peer in peers)]]
+        receiving = [dist.irecv(parts[peer], group=self._group, group_src=peer) for peer in reversed(peers)]
+        sending = [dist.isend(mine, group=self._group, group_dst=peer) for peer in peers]
+        return [_work(work) for work in (*receiving, *sending)]
 
     def swap(self, chunks: torch.Tensor) -> torch.Tensor:
         """Row i goes to rank i; the rows that came, in the order of ranks."""
