@@ -76,13 +76,14 @@ def test_cores_are_shared_out(lab_hosts):
     assert one and other and not set(one) & set(other)
 
 
-def test_no_signal_is_ignored_on_a_host(lab_hosts):
+def test_no_signal_that_ends_a_worker_is_ignored_on_a_host(lab_hosts):
     """A worker that cannot be interrupted would be the lab's doing."""
     ignored = "grep SigIgn /proc/self/status"
     hosts = lab_hosts(2, "unlimited")
     lines = hosts.output_of("a", ["sh", "-c", f"{ignored}; $DRAGOMAN_SSH b {ignored}"]).splitlines()
-    # Signal 32 and above belong to the C library and to whoever started the tests.
-    assert [int(line.split()[1], 16) & 0x7FFF_FFFF for line in lines] == [0, 0]
+    # The others may be ignored by whoever started the tests: a shell's background jobs ignore SIGQUIT.
+    ending = sum(1 << (number - 1) for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGTERM))
+    assert [int(line.split()[1], 16) & ending for line in lines] == [0, 0]
 
 
 def test_a_lab_of_two_hosts_starts_at_once(lab_hosts):
