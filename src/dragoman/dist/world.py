@@ -79,17 +79,12 @@ class World:
         carried = payload.to(self._carrier)
         parts = [torch.empty_like(carried) for _ in range(self.size)]
         self.sent_bytes += (self.size - 1) * carried.numel() * carried.element_size()
-        return Pending(self._start_to_all(carried, parts), lambda: [part.to(payload.device) for part in parts])
-
-    def _start_to_all(self, mine: torch.Tensor, parts: list[torch.Tensor]) -> list[dist.Work]:
-        """gloo's own gather leaves a fifth of a slow link unused; sending to each peer directly fills it."""
-        if self._is_nccl:
-            return [_work(dist.all_gather(parts, mine, group=self._group, async_op=True))]
-        parts[self.rank].copy_(mine)
-        peers = [(self.rank + shift) % self.size for shift in range(1, self.size)]
-        receiving = [dist.irecv(parts[peer], group=self._group, group_src=peer) for peer in reversed(peers)]
-        sending = [dist.isend(mine, group=self._group, group_dst=peer) for peer in peers]
-        return [_work(work) for work in (*receiving, *sending)]
+        works = (
+            [_work(dist.all_gather(parts, carried, group=self._group, async_op=True))]
+            if self._is_nccl
+            else self._start_swap([carried] * self.size, parts)
+        )
+        return Pending(works, lambda: [part.to(payload.device) for part in parts])
 
     def swap(self, chunks: torch.Tensor) -> torch.Tensor:
         """Row i goes to rank i; the rows that came, in the order of ranks."""
@@ -98,8 +93,19 @@ class World:
         carried = chunks.to(self._carrier)
         received = torch.empty_like(carried)
         self.sent_bytes += (self.size - 1) * carried[0].numel() * carried.element_size()
-        dist.all_to_all_single(received, carried, group=self._group)
+        if self._is_nccl:
+            dist.all_to_all_single(received, carried, group=self._group)
+        else:
+            Pending(self._start_swap(list(carried), list(received)), lambda: None).wait()
         return received.to(chunks.device)
+
+    def _start_swap(self, outgoing: Sequence[torch.Tensor], incoming: Sequence[torch.Tensor]) -> list[dist.Work]:
+        """Straight to and from each peer: gloo's own collectives leave a fifth to two fifths of a slow link unused."""
+        incoming[self.rank].copy_(outgoing[self.rank])
+        peers = [(self.rank + shift) % self.size for shift in range(1, self.size)]
+        receiving = [dist.irecv(incoming[peer], group=self._group, group_src=peer) for peer in reversed(peers)]
+        sending = [dist.isend(outgoing[peer], group=self._group, group_dst=peer) for peer in peers]
+        return [_work(work) for work in (*receiving, *sending)]
 
     def broadcast(self, tensor: torch.Tensor) -> torch.Tensor:
         """Rank 0's values on every rank, in place."""
