@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from dragoman.launch.hosts.ssh import json_object
+from dragoman.launch.json_lines import json_object
 
 NODE = "dragoman.dist.node"
 STOP_SECONDS = 9.0  # the child gives the workers 7 s to save, then kills them

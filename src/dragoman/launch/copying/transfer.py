@@ -24,10 +24,10 @@ from dragoman.launch.hosts.ssh import (
     Tail,
     end_ssh,
     explain_failure,
-    json_object,
     python_command,
     start_ssh,
 )
+from dragoman.launch.json_lines import json_object
 
 BLOCK_BYTES = 1 << 20
 STALL_SECONDS = 90.0  # without a single byte; a slow disk may need a while to take what was sent

@@ -3,7 +3,6 @@
 `DRAGOMAN_SSH` replaces the client by anything that is called alike. Knows hosts; knows nothing of what is said there.
 """
 
-import json
 import os
 import shlex
 import subprocess
@@ -11,7 +10,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from dragoman.errors import DragomanError
 from dragoman.launch.hosts.hosts import Host
@@ -84,15 +83,6 @@ def python_command(host: Host, arguments: Sequence[str], environment: Sequence[s
             f'if [ -x "$p" ]; then exec "$p" {call}; fi; exec python3 {call}'
         )
     return f"exec sh -c {shlex.quote(before + script)}"
-
-
-def json_object(line: bytes) -> dict[str, Any] | None:
-    """What the other side said in this line; None for what a login shell prints, even if that is JSON too."""
-    try:
-        values = json.loads(line)
-    except ValueError:
-        return None
-    return cast("dict[str, Any]", values) if isinstance(values, dict) else None
 
 
 class UnreachableError(DragomanError):

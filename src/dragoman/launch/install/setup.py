@@ -25,11 +25,11 @@ from dragoman.launch.hosts.ssh import (
     UnreachableError,
     end_ssh,
     explain_failure,
-    json_object,
     start_ssh,
 )
 from dragoman.launch.install import installer
 from dragoman.launch.install.wheel import WHEEL_NAME, build_wheel
+from dragoman.launch.json_lines import json_object
 
 MUST_AGREE = ("dragoman", "code", "torch", "python")
 NO_PYTHON_CODE = 66  # of the shell snippet below
