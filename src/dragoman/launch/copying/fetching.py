@@ -12,7 +12,7 @@ from typing import Any
 from dragoman.errors import DragomanError
 from dragoman.hashing import file_sha256
 from dragoman.launch.copying.bars import Bars
-from dragoman.launch.copying.transfer import BLOCK_BYTES, Hashes, Listing, receive_files, safe_path
+from dragoman.launch.copying.transfer import BLOCK_BYTES, Hashes, Listing, reading, receive_files, safe_path
 from dragoman.launch.hosts.facts import absolute_path
 from dragoman.launch.hosts.hosts import Host
 from dragoman.launch.hosts.session import HostSession
@@ -89,9 +89,10 @@ def _copy(host: Host, path: str, wanted: Listing, folder: Path, say: Callable[[s
 
 def _is_here(folder: Path, name: str, num_bytes: int, sha256: str) -> bool:
     path = safe_path(folder, name)
-    if sha256.startswith("-> "):
-        return path.is_symlink() and str(path.readlink()) == sha256.removeprefix("-> ")
-    return path.is_file() and path.stat().st_size == num_bytes and file_sha256(path) == sha256
+    with reading(path):
+        if sha256.startswith("-> "):
+            return path.is_symlink() and str(path.readlink()) == sha256.removeprefix("-> ")
+        return path.is_file() and path.stat().st_size == num_bytes and file_sha256(path) == sha256
 
 
 def _unfinished(found: Mapping[str, Any]) -> list[str]:

@@ -194,7 +194,7 @@ def _add(tar: tarfile.TarFile, path: Path, name: str, max_bytes: int | None) -> 
 
 @contextmanager
 def reading(path: Path) -> Generator[None]:
-    """What goes wrong while a file of this machine is sent is the file's, unless it is the connection's."""
+    """What goes wrong while a file of this machine is read is the file's, unless it is the connection's."""
     try:
         yield
     except ConnectionError:

@@ -136,9 +136,9 @@ def outcome() -> dict[str, Any]:
         install(json.loads(sys.stdin.buffer.readline()))
     except InstallError as error:
         return error.answer
-    except tarfile.TarError:
+    except (json.JSONDecodeError, tarfile.TarError):
         hint = "give the same command again"
-        return {"ok": False, "message": "the wheels did not arrive whole", "hint": hint, "tail": []}
+        return {"ok": False, "message": "what was sent did not arrive whole", "hint": hint, "tail": []}
     except OSError as error:
         problem = f"{error.filename or 'the disk'}: {error.strerror}"
         return {"ok": False, "message": problem, "hint": "mend that", "tail": []}

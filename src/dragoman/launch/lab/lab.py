@@ -139,12 +139,20 @@ def _write_keys(plan: LabPlan) -> None:
     folder = Path(plan.folder)
     for name in (HOST_KEY, USER_KEY):
         words = ["-q", "-t", "ed25519", "-N", "", "-C", "dragoman lab", "-f", str(folder / name)]
-        command = [tool_path("ssh-keygen"), *words]
-        done = subprocess.run(command, check=False, timeout=_START_SECONDS, capture_output=True, text=True)
-        if done.returncode:
-            said = (done.stderr or done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
-            raise DragomanError(f"ssh-keygen could not make a key: {said[-1]}", "try it by hand")
+        _run_keygen([tool_path("ssh-keygen"), *words])
     (folder / KNOWN_HOSTS).write_text("* " + (folder / f"{HOST_KEY}.pub").read_text())
+
+
+def _run_keygen(command: Sequence[str]) -> None:
+    try:
+        subprocess.run(command, check=True, timeout=_START_SECONDS, capture_output=True, text=True)
+    except subprocess.TimeoutExpired:
+        said = f"it was not done after {_START_SECONDS:.0f} s"
+    except subprocess.CalledProcessError as error:
+        said = [f"exit code {error.returncode}", *(error.stderr or error.stdout).strip().splitlines()][-1]
+    else:
+        return
+    raise DragomanError(f"ssh-keygen could not make a key: {said}", "try it by hand")
 
 
 def _start_keeper(folder: str) -> subprocess.Popen[bytes]:

@@ -103,6 +103,16 @@ def test_a_file_that_cannot_be_read_there_is_not_left_out(there, monkeypatch):
         list_run(str(there.path))
 
 
+def test_an_earlier_copy_that_cannot_be_read_here_is_named(there, monkeypatch):
+    def refuse(_) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    fetch()
+    monkeypatch.setattr(fetching, "file_sha256", refuse)
+    with pytest.raises(DragomanError, match=r"cannot read mine/.*: Permission denied"):
+        fetch()
+
+
 @pytest.mark.parametrize("to", ["file/sub", "/proc/none"])
 def test_a_place_where_no_folder_can_be(there, tmp_path, monkeypatch, capsys, to):
     (tmp_path / "home" / "file").touch()

@@ -28,6 +28,10 @@ from stand_in_hosts import stand_in_hosts
 def homes(tmp_path, monkeypatch) -> Path:
     """Hosts a and b without any Dragoman: our own Python is not at the same path there."""
     stand_in_hosts(tmp_path, monkeypatch, "a", "b")
+    # An environment that is active here would be found there, with Dragoman in it.
+    folders = os.environ["PATH"].split(os.pathsep)
+    own = str(Path(sys.executable).parent)
+    monkeypatch.setenv("PATH", os.pathsep.join(folder for folder in folders if folder != own))
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     return tmp_path
 
@@ -151,24 +155,27 @@ def test_a_wheel_may_be_a_link(tmp_path):
     assert (tmp_path / "there" / "x.whl").read_bytes() == b"wheel"
 
 
+PLAN = json.dumps({"wheel": "x", "torch": "1", "python": None, "is_offline": True, "pip_args": []}).encode() + b"\n"
+
+
 def install_from(stream: bytes, home: Path, stdout: int = subprocess.PIPE) -> "subprocess.CompletedProcess[bytes]":
-    """The installer as a host runs it, with this after the plan."""
-    plan = {"wheel": "x", "torch": "1", "python": None, "is_offline": True, "pip_args": []}
+    """The installer as a host runs it, with this as what it is sent."""
     return subprocess.run(
         [sys.executable, installer.__file__],
-        input=json.dumps(plan).encode() + b"\n" + stream,
+        input=stream,
         stdout=stdout, stderr=subprocess.PIPE, env={**os.environ, "HOME": str(home)}, timeout=60,
     )  # fmt: skip
 
 
-def test_wheels_that_do_not_arrive_whole(tmp_path):
+def test_what_does_not_arrive_whole(tmp_path):
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w") as tar:
         info = tarfile.TarInfo("x.whl")
         info.size = 5000
         tar.addfile(info, io.BytesIO(bytes(5000)))
-    done = install_from(file.getvalue()[:1000], tmp_path)
-    assert json.loads(done.stdout)["message"] == "the wheels did not arrive whole" and not done.stderr
+    for stream in (PLAN + file.getvalue()[:1000], PLAN[:20], b""):
+        done = install_from(stream, tmp_path)
+        assert json.loads(done.stdout)["message"] == "what was sent did not arrive whole" and not done.stderr
 
 
 def test_an_installer_that_nobody_hears_ends_quietly(tmp_path):
@@ -176,7 +183,7 @@ def test_an_installer_that_nobody_hears_ends_quietly(tmp_path):
     tarfile.open(fileobj=file, mode="w").close()
     reader, writer = os.pipe()
     os.close(reader)
-    done = install_from(file.getvalue(), tmp_path, writer)
+    done = install_from(PLAN + file.getvalue(), tmp_path, writer)
     os.close(writer)
     assert done.stderr == b""
 

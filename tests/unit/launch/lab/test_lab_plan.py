@@ -139,12 +139,17 @@ def test_the_caller_stays_first_in_line_for_a_command(monkeypatch):
     }
 
 
-def test_a_key_that_cannot_be_made_is_one_line(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [("echo no entropy >&2; exit 1", "no entropy"), ("exit 3", "exit code 3"), ("exec sleep 9", "not done after 0 s")],
+)
+def test_a_key_that_cannot_be_made_is_one_line(tmp_path, monkeypatch, does, said):
     tool = tmp_path / "ssh-keygen"
-    tool.write_text("#!/bin/sh\necho no entropy >&2; exit 1\n")
+    tool.write_text(f"#!/bin/sh\n{does}\n")
     tool.chmod(0o755)
     monkeypatch.setattr(lab, "tool_path", lambda _: str(tool))
-    with pytest.raises(DragomanError, match="ssh-keygen could not make a key: no entropy"):
+    monkeypatch.setattr(lab, "_START_SECONDS", 0.3)
+    with pytest.raises(DragomanError, match=f"ssh-keygen could not make a key: .*{said}"):
         lab._write_keys(plan(folder=str(tmp_path)))
 
 
