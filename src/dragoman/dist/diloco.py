@@ -101,7 +101,7 @@ class DilocoSync:
         flight.pending = None
         end = messages.shape[1] - flight.totals_bytes
         flight.mean = self._mean(messages[:, :end], flight.sent)
-        return [messages[:, end:].clone().view(torch.float64).sum(0).tolist()]
+        return [messages[:, end:].clone(memory_format=torch.contiguous_format).view(torch.float64).sum(0).tolist()]
 
     def _pack(self, part: slice) -> tuple[torch.Tensor, torch.Tensor]:
         """How far a fragment has moved from the shared weights: as bytes, and as the others will read them."""

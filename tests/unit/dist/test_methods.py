@@ -1,6 +1,7 @@
 """Every method of exchange on threads as ranks: what it promises about sums, errors, replicas, bytes and state."""
 
 import copy
+from typing import get_args
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from dragoman.dist.diloco import DilocoSync
 from dragoman.dist.methods import make_sync
 from dragoman.dist.world import World
 from dragoman.model.flat import FlatModel
+from dragoman.plan.payload import Precision
 from thread_worlds import run_ranks
 
 GRADIENT_METHODS = ("dense", "int8", "powersgd")
@@ -186,6 +188,15 @@ def test_diloco_keeps_replicas_together(precision, apart):
     assert distance(together) < apart * alone
     finer = run_ranks(2, lambda world: Walk(world, precision=precision, every_steps=1).go(*steps))
     assert distance(finer) < distance(together)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+@pytest.mark.parametrize("precision", get_args(Precision))
+def test_the_losses_arrive_behind_a_message_of_any_length(precision, num_ranks):
+    """Fragments of every size: what stands behind them does not begin at a multiple of eight bytes."""
+    walks = run_ranks(num_ranks, lambda world: Walk(world, precision=precision, every_steps=7).go(*range(1, 9)))
+    for walk in walks:
+        assert walk.arrived == [[num_ranks * step, num_ranks] for step in range(1, 8)]
 
 
 def test_diloco_shares_the_same_weights_on_every_replica():
