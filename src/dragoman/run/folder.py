@@ -166,21 +166,29 @@ def is_locked(folder: RunFolder) -> bool:
 
 def lock_file(path: Path, patience_seconds: float) -> IO[str] | None:
     """Hold a lock until the file is closed or the process ends, however it ends; None where another has it."""
-    deadline = time.monotonic() + patience_seconds
-    file = path.open("w")
+    try:
+        file = path.open("w")
+        is_ours = False
+        try:
+            is_ours = _await_lock(file, time.monotonic() + patience_seconds)
+        finally:
+            if not is_ours:
+                file.close()
+    except OSError as error:
+        problem = f"cannot lock {path}: {error.strerror}"
+        raise DragomanError(problem, "name a run folder that can be written, on a disk that knows locks") from None
+    return file if is_ours else None
+
+
+def _await_lock(file: IO[str], deadline: float) -> bool:
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return file
+            return True
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                file.close()
-                return None
+                return False
             time.sleep(0.05)
-        except OSError as error:
-            file.close()
-            problem = f"cannot lock {path}: {error.strerror}"
-            raise DragomanError(problem, "name a run folder on a disk that knows locks") from None
 
 
 def is_held(path: Path) -> bool | None:

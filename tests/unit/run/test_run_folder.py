@@ -66,6 +66,13 @@ def test_a_name_that_no_disk_takes_is_one_line(tmp_path, opening):
         opening(tmp_path / ("x" * 300))
 
 
+def test_a_lock_that_cannot_be_written_is_one_line(tmp_path):
+    folder = create_run_folder(tmp_path / "run")
+    folder.lock_path.mkdir()
+    with pytest.raises(DragomanError, match=r"cannot lock .*: Is a directory"):
+        lock_run(folder)
+
+
 def test_a_disk_without_locks_is_not_taken_for_a_second_process(tmp_path, monkeypatch):
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
