@@ -3,6 +3,7 @@
 `docs/guide/several-machines.md` has the measured loss of every rung; only what stands in that table may be chosen.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -93,12 +94,20 @@ def explain(choice: Choice, facts: Facts) -> list[str]:
         f"{format_seconds(choice.transfer_seconds)}, expected waiting {_percent(choice.waiting_seconds, facts)}",
     ]
     if choice.waiting_seconds > MOST_WAITING * facts.compute_seconds:
-        factor = max(2, round((choice.transfer_seconds / facts.compute_seconds) + 0.5))
-        lines.append(
-            f"even so the link is the limit: {factor} times batch.target_tokens (and optim.learning_rate times "
-            f"{factor**0.5:.2g}, as Adam wants) makes {factor} times the text of every exchange"
-        )
+        lines.append("even so the link is the limit: " + _advice(choice, facts))
+    elif choice.option == LADDER[-1]:
+        lines.append("so rare an exchange costs quality: " + _advice(predict(LADDER[-2], facts), facts))
     return lines
+
+
+def _advice(choice: Choice, facts: Facts) -> str:
+    """How many times the text of a step hides this exchange."""
+    factor = max(2, math.ceil(choice.transfer_seconds / facts.compute_seconds))
+    return (
+        f"{factor} times batch.target_tokens makes {factor} times the text of every exchange (optim.learning_rate "
+        f"times {factor**0.5:.2g}, as Adam wants; with {factor} times batch.num_microbatches gradients are accumulated "
+        f"and no more memory is needed)"
+    )
 
 
 def _percent(waiting_seconds: float, facts: Facts) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dragoman.plan.exchange import LADDER, MOST_WAITING, Facts, choose, explain, predict
+from dragoman.plan.exchange import LADDER, MOST_WAITING, USABLE_SHARE, Facts, choose, explain, predict
 
 BASE = Facts(
     num_parameters=60_900_000,
@@ -47,13 +47,23 @@ def test_where_nothing_keeps_up_the_least_waiting_is_taken_and_more_text_per_ste
     assert choice.option == LADDER[-1]
     assert choice.waiting_seconds > MOST_WAITING * facts.compute_seconds
     advice = explain(choice, facts)[-1]
-    assert "batch.target_tokens" in advice
-    assert "optim.learning_rate" in advice
+    assert advice.startswith("even so the link is the limit: 5 times batch.target_tokens")
+    assert "optim.learning_rate times 2.2" in advice and "batch.num_microbatches" in advice
+
+
+def test_the_rung_that_costs_quality_says_how_to_do_without():
+    facts = replace(BASE, bytes_per_second=1e6)
+    choice = choose(facts)
+    assert choice.option == LADDER[-1] and choice.waiting_seconds == 0.0
+    advice = explain(choice, facts)[-1]
+    assert advice.startswith("so rare an exchange costs quality: 2 times batch.target_tokens")
+    larger = replace(facts, compute_seconds=2 * facts.compute_seconds)
+    assert choose(larger).option == LADDER[-2]
 
 
 def test_the_figures_of_a_slow_link():
     """60.9 M parameters over 12.5 MB/s need about 20 s between two ranks."""
-    dense = predict(LADDER[0], replace(BASE, bytes_per_second=12.5e6 / 0.92))
+    dense = predict(LADDER[0], replace(BASE, bytes_per_second=12.5e6 / USABLE_SHARE))
     assert dense.sent_bytes == 243_600_000
     assert dense.transfer_seconds == pytest.approx(19.5, abs=0.1)
 
