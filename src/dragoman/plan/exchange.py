@@ -12,7 +12,7 @@ from dragoman.plan.payload import Precision, encoded_bytes, ring_bytes
 from dragoman.units import format_bytes, format_seconds
 
 MOST_WAITING = 0.03  # of a step's compute
-# A short probe flatters a link: exchanges were measured at 0.92 (dense) to 0.98 (diloco) of what it says.
+# A short probe flatters a link: exchanges ran at 0.90 to 1.00 of what it had said.
 USABLE_SHARE = 0.92
 
 
