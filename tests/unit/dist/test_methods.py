@@ -224,6 +224,19 @@ def test_the_outer_rate_stretches_the_mean_movement():
     assert torch.allclose(stretched, 1.5 * plain, atol=1e-6)
 
 
+def test_the_outer_step_is_that_of_nesterov():
+    walk = run_ranks(1, lambda world: Walk(world, outer_rate=0.8, outer_momentum=0.3))[0]
+    whole = slice(0, walk.flat.weights.numel())
+    shared, moved = torch.zeros_like(walk.flat.weights), torch.zeros_like(walk.flat.weights)
+    reference = torch.optim.SGD([shared], lr=0.8, momentum=0.3, nesterov=True)
+    for step in range(4):
+        mean = random_like(walk.flat, step)
+        shared.grad = -mean
+        reference.step()
+        moved += walk.sync._outer_step(whole, mean)
+        assert torch.allclose(moved, shared, atol=1e-6)
+
+
 def test_replicas_learn_faster_by_the_root_of_their_number():
     assert run_ranks(4, lambda world: Walk(world).sync.rate_factor) == [2.0] * 4
     assert run_ranks(4, lambda world: Walk(world, inner_rate=1.1).sync.rate_factor) == [1.1] * 4

@@ -2,13 +2,24 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import psutil
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.run.control import Control, control_path, is_alive, read_control, refuse_running, write_control
-from dragoman.run.folder import RunFolder
+from dragoman.run.control import (
+    CONTROLLER,
+    CONTROLLER_LOCK,
+    Control,
+    control_path,
+    is_alive,
+    read_control,
+    refuse_running,
+    write_control,
+)
+from dragoman.run.folder import RunFolder, lock_file
 
 
 def control(**changes) -> Control:
@@ -52,6 +63,18 @@ def test_a_number_that_was_given_out_again_is_not_the_controller(tmp_path):
     assert is_alive(control(), folder)
     assert not is_alive(control(pid_started=psutil.Process().create_time() - 60), folder)
     assert not is_alive(control(pid=2**22 + 5), folder)
+
+
+def test_the_lock_tells_whether_the_controller_lives_whatever_the_clock_says(tmp_path):
+    folder = RunFolder(tmp_path)
+    command = [sys.executable, "-c", "input()", CONTROLLER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        there = control(pid=process.pid, pid_started=1.0)
+        with lock_file(tmp_path / CONTROLLER_LOCK, 0.0):
+            assert is_alive(there, folder)
+            assert not is_alive(control(), folder), "held on another machine, where this number is another program"
+        assert not is_alive(there, folder), "the lock is free: that controller has ended"
+        process.kill()
 
 
 def test_a_run_with_a_living_controller_is_not_started_again(tmp_path):
