@@ -25,7 +25,7 @@ class DenseSync(GradientSync):
         self._buckets, self._bucket_of = _cut(flat)
         self._missing: list[int] = []
         self._sums: list[Pending[torch.Tensor]] = []
-        if world.size > 1:
+        if not world.is_alone:
             flat.when_ready(self._note)
 
     def begin_last_backward(self) -> None:

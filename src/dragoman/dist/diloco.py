@@ -94,7 +94,7 @@ class DilocoSync:
         if flight.pending is None:
             return []
         messages = torch.stack([*flight.pending.wait()])
-        if self._inside.size > 1:
+        if not self._inside.is_alone:
             rows = torch.zeros(self._num_replicas, messages.shape[1], dtype=torch.uint8, device=messages.device)
             rows[: len(messages)] = messages
             messages = self._inside.broadcast(rows)

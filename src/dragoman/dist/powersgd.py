@@ -32,7 +32,7 @@ class PowerSgdSync(GradientSync):
         ]
 
     def exchange(self, own_tokens: int, all_tokens: int) -> None:
-        if self._world.size == 1:
+        if self._world.is_alone:
             return
         self._num_steps += 1
         if self._num_steps <= self._dense_steps:

@@ -1,10 +1,10 @@
 """How fast the link between hosts is, measured the way the exchange will use it: all at once, both ways."""
 
-import time
 from dataclasses import dataclass
 
 import torch
 
+from dragoman.dist.clock import now
 from dragoman.dist.world import World
 
 FIRST_BYTES, MOST_BYTES = 256_000, 256_000_000
@@ -43,16 +43,16 @@ def _measure(leaders: World) -> tuple[float, float]:
 
 
 def _ping(leaders: World) -> float:
-    start = time.perf_counter()
+    start = now(leaders.device)
     leaders.any(False)
-    return time.perf_counter() - start
+    return now(leaders.device) - start
 
 
 def _seconds(leaders: World, num_bytes: int) -> float:
     # Several at once, as fragments follow each other: a single one waits for its own last byte.
     payloads = torch.zeros(NUM_PIECES, -(-num_bytes // NUM_PIECES), dtype=torch.uint8, device=leaders.device)
     leaders.any(False)
-    start = time.perf_counter()
+    start = now(leaders.device)
     for pending in [leaders.start_gather(payload) for payload in payloads]:
         pending.wait()
-    return time.perf_counter() - start
+    return now(leaders.device) - start

@@ -20,7 +20,7 @@ class Int8Sync(GradientSync):
 
     def exchange(self, own_tokens: int, all_tokens: int) -> None:
         gradient, error, world = self._flat.gradient, self._error, self._world
-        if world.size == 1:
+        if world.is_alone:
             return
         error += gradient
         chunks = torch.nn.functional.pad(error, (0, self._chunk * world.size - error.numel())).view(world.size, -1)

@@ -57,6 +57,11 @@ class World:
         self._group = group
 
     @property
+    def is_alone(self) -> bool:
+        """One rank has nobody to tell anything."""
+        return self.size == 1
+
+    @property
     def is_first(self) -> bool:
         """Rank 0 writes what only one may write."""
         return self.rank == 0
@@ -67,14 +72,14 @@ class World:
 
     def start_sum(self, tensor: torch.Tensor) -> Pending[torch.Tensor]:
         """The same, while this rank goes on; the tensor is not to be touched before `wait`."""
-        if self.size == 1:
+        if self.is_alone:
             return Pending((), lambda: tensor)
         self.sent_bytes += ring_bytes(tensor.numel() * tensor.element_size(), self.size)
         return Pending([_work(dist.all_reduce(tensor, group=self._group, async_op=True))], lambda: tensor)
 
     def start_gather(self, payload: torch.Tensor) -> Pending[list[torch.Tensor]]:
         """Everybody's tensor (the same size everywhere), in the order of ranks, while this rank goes on."""
-        if self.size == 1:
+        if self.is_alone:
             return Pending((), lambda: [payload])
         carried = payload.to(self._carrier)
         parts = [torch.empty_like(carried) for _ in range(self.size)]
@@ -88,7 +93,7 @@ class World:
 
     def swap(self, chunks: torch.Tensor) -> torch.Tensor:
         """Row i goes to rank i; the rows that came, in the order of ranks."""
-        if self.size == 1:
+        if self.is_alone:
             return chunks
         carried = chunks.to(self._carrier)
         received = torch.empty_like(carried)
@@ -109,7 +114,7 @@ class World:
 
     def broadcast(self, tensor: torch.Tensor) -> torch.Tensor:
         """Rank 0's values on every rank, in place."""
-        if self.size > 1:
+        if not self.is_alone:
             # A tree of ranks: what rank 0 sends is at most this, what others send at most as much.
             self.sent_bytes += tensor.numel() * tensor.element_size()
             dist.broadcast(tensor, group=self._group, group_src=0)
@@ -117,7 +122,7 @@ class World:
 
     def any(self, flag: bool) -> bool:
         """True on every rank if true on one: decisions that end or alter the run are taken together."""
-        if self.size == 1:
+        if self.is_alone:
             return flag
         votes = torch.tensor([1.0 if flag else 0.0], device=self.device)
         return bool(self.sum(votes).item() > 0)
@@ -135,7 +140,7 @@ class World:
 
     def gather(self, value: Any) -> list[Any]:
         """Every rank's value (plain JSON), in the order of ranks, on every rank."""
-        if self.size == 1:
+        if self.is_alone:
             return [value]
         payload = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
         sizes = torch.stack(self.start_gather(torch.tensor([payload.numel()])).wait()).flatten().tolist()
@@ -158,7 +163,7 @@ class World:
         for value in sorted({key(*place) for place in places}):
             ranks = [rank for rank, place in enumerate(places) if key(*place) == value]
             # Every rank takes part in making every group, in the same order: torch asks for it.
-            group = cast("dist.ProcessGroup", dist.new_group(ranks)) if self.size > 1 else None
+            group = None if self.is_alone else cast("dist.ProcessGroup", dist.new_group(ranks))
             if value == mine:
                 rank = ranks.index(self.rank)
                 result = World(rank, len(ranks), self.local_rank, self.device, self.host_number, group)
@@ -174,7 +179,7 @@ class World:
         return dist.get_backend(self._group) == "nccl"
 
     def close(self) -> None:
-        if self.size > 1:
+        if not self.is_alone:
             dist.destroy_process_group()
 
 

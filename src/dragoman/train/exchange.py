@@ -1,14 +1,12 @@
 """Settles how a run's ranks stay together, before its first step; `auto` measures compute and link for that."""
 
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 
-import torch
-
 from dragoman.config import Recipe, SyncConfig
 from dragoman.data.batches import BatchPlan
+from dragoman.dist.clock import now
 from dragoman.dist.probe import measure_link
 from dragoman.dist.world import World
 from dragoman.model.flat import FlatModel
@@ -95,18 +93,12 @@ def compute_seconds(
 def _forward_backward(
     model: Transformer, recipe: Recipe, piece: Microbatch, autocast: Callable[[], AbstractContextManager[object]]
 ) -> tuple[float, float]:
-    start = _now(piece.labels.device)
+    start = now(piece.labels.device)
     with autocast():
         hidden = model(piece.source_ids, piece.source, piece.input_ids, piece.target)
         sums = linear_cross_entropy(
             hidden, model.embedding.weight, piece.labels, piece.weights, recipe.train.label_smoothing
         )
-    middle = _now(piece.labels.device)
+    middle = now(piece.labels.device)
     sums.loss.backward()
-    return middle - start, _now(piece.labels.device) - middle
-
-
-def _now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
+    return middle - start, now(piece.labels.device) - middle
