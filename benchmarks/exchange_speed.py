@@ -5,9 +5,9 @@
 
 Compute is emulated by a wait of `--compute` seconds per step. A method that exchanges gradients begins when the wait is
 over: all gradients are ready at once, nothing overlaps, which is hard on `dense`. For diloco the arithmetic on the
-weights counts as compute too (a GPU does it in memory passes of well under a millisecond, one core of this machine in
-up to a second): its messages have their true sizes and really travel, their contents are zeros. `--arithmetic` does it
-all the same, within the wait. Prints one JSON line per case.
+weights counts as compute too (a GPU does it in about a millisecond, see diloco_arithmetic.py; one core of this machine
+in up to a second): its messages have their true sizes and really travel, their contents are zeros. `--arithmetic` does
+it all the same, within the wait. Prints one JSON line per case.
 """
 
 import argparse

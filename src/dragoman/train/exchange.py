@@ -10,13 +10,13 @@ from dragoman.dist.clock import now
 from dragoman.dist.probe import measure_link
 from dragoman.dist.world import World
 from dragoman.model.flat import FlatModel
-from dragoman.model.loss import linear_cross_entropy
 from dragoman.model.transformer import Transformer
 from dragoman.plan.exchange import Choice, Facts, choose, explain
 from dragoman.run.reader import read_manifest
 from dragoman.run.records import Exchange
 from dragoman.train.feed import Microbatch, feed
 from dragoman.train.job import Job
+from dragoman.train.objective import summed_losses
 
 NUM_TIMED = 3
 
@@ -95,10 +95,7 @@ def _forward_backward(
 ) -> tuple[float, float]:
     start = now(piece.labels.device)
     with autocast():
-        hidden = model(piece.source_ids, piece.source, piece.input_ids, piece.target)
-        sums = linear_cross_entropy(
-            hidden, model.embedding.weight, piece.labels, piece.weights, recipe.train.label_smoothing
-        )
+        sums = summed_losses(model, piece, recipe.train.label_smoothing)
     middle = now(piece.labels.device)
     sums.loss.backward()
     return middle - start, now(piece.labels.device) - middle

@@ -15,7 +15,6 @@ from dragoman.dist.methods import make_sync
 from dragoman.dist.sync import Totals
 from dragoman.dist.world import World
 from dragoman.model.flat import FlatModel
-from dragoman.model.loss import linear_cross_entropy
 from dragoman.model.transformer import Transformer, initialize
 from dragoman.model.weights import load_weights
 from dragoman.train.checkpoint import Checkpoints
@@ -24,6 +23,7 @@ from dragoman.train.exchange import compute_seconds, settle_exchange
 from dragoman.train.feed import feed
 from dragoman.train.job import Job
 from dragoman.train.meter import Meter
+from dragoman.train.objective import summed_losses
 from dragoman.train.optim import make_optimizer, set_learning_rate
 from dragoman.train.progress import SaveTimer
 from dragoman.train.recorder import Recorder
@@ -73,10 +73,7 @@ def train(job: Job, world: World) -> str:
         for piece in step_input.microbatches:
             torch.manual_seed(dropout_seed(recipe.train.seed, step, piece.index))
             with meter.phase("forward"), autocast():
-                hidden = model(piece.source_ids, piece.source, piece.input_ids, piece.target)
-                sums = linear_cross_entropy(
-                    hidden, model.embedding.weight, piece.labels, piece.weights, recipe.train.label_smoothing
-                )
+                sums = summed_losses(model, piece, recipe.train.label_smoothing)
             with meter.phase("backward"):
                 if piece is step_input.microbatches[-1]:
                     sync.begin_last_backward()
