@@ -68,6 +68,12 @@ def test_the_figures_of_a_slow_link():
     assert dense.transfer_seconds == pytest.approx(19.5, abs=0.1)
 
 
+@pytest.mark.parametrize(("option", "num_rounds"), [(LADDER[0], 2), (LADDER[-1], 1)])
+def test_a_far_host_costs_its_latency_in_every_step(option, num_rounds):
+    near, far = (predict(option, replace(BASE, latency_seconds=seconds)) for seconds in (0.0, 0.1))
+    assert far.transfer_seconds - near.transfer_seconds == pytest.approx(num_rounds * 0.1)
+
+
 def test_the_reasons_name_compute_link_bytes_and_choice():
     first, second = explain(choose(BASE), BASE)
     assert "computes 0.30 s" in first
