@@ -43,7 +43,7 @@ TORCH_FREE = (
     "score",
     "launch",
 )
-TORCH_FREE_FILES = ("cli", "model.size", "train.schedule", "train.job", "translate.model_folder")
+TORCH_FREE_FILES = ("cli", "model.size", "train.job", "translate.model_folder")
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "base", "manager"}
 MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_LONG_FUNCTION_LINES = 400, 80, 150
 

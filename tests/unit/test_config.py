@@ -6,8 +6,8 @@ from pydantic import ValidationError
 from dragoman.config import BatchConfig, ModelConfig, Recipe
 from dragoman.model.size import size_of
 from dragoman.model.transformer import Transformer
+from dragoman.plan.schedule import lr_at
 from dragoman.recipe import load_recipe
-from dragoman.train.schedule import lr_at
 
 
 def test_the_defaults_are_transformer_base():

@@ -44,6 +44,14 @@ class RunFolder:
         return self.path / "events.jsonl"
 
     @property
+    def profile_path(self) -> Path:
+        return self.path / "profile.json"
+
+    @property
+    def prediction_path(self) -> Path:
+        return self.path / "prediction.json"
+
+    @property
     def log_path(self) -> Path:
         return self.path / "log.txt"
 
@@ -74,6 +82,13 @@ class RunFolder:
     def timing_paths(self) -> list[Path]:
         """Those that exist, in the order of ranks."""
         return sorted(self.path.glob("timing.rank-*.jsonl"))
+
+    def system_path(self, host: str) -> Path:
+        return self.path / f"system.{quote(host, safe='')}.jsonl"
+
+    def system_paths(self) -> list[Path]:
+        """Those that exist, by host."""
+        return sorted(self.path.glob("system.*.jsonl"))
 
     def eval_folder(self, step: int) -> Path:
         return self.path / "evals" / step_name(step)

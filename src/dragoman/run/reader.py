@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from dragoman.errors import DragomanError
 from dragoman.run.folder import POINTERS, RunFolder, open_run_folder
+from dragoman.run.promise import Prediction, Profile, find_promise
 from dragoman.run.records import (
     SCHEMA,
     EvalRecord,
@@ -23,6 +24,7 @@ from dragoman.run.records import (
     from_line,
     manifest_from_dict,
 )
+from dragoman.run.samples import SystemSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,9 @@ class RunRecord:
     checkpoints: tuple[Checkpoint, ...]
     lost_steps: tuple[StepRecord, ...]  # done again by a later attempt
     num_bad_lines: Mapping[str, int]  # file name -> torn or garbage lines; only files that have some
+    samples: tuple[SystemSample, ...] = ()  # all hosts, each in the order of time
+    profile: Profile | None = None
+    prediction: Prediction | None = None
 
     @property
     def dev_sets(self) -> list[str]:
@@ -87,6 +92,7 @@ def read_run(path: str | Path) -> RunRecord:
     evals = _read_counted(folder.evals_path, EvalRecord, bad)
     events = _read_counted(folder.events_path, Event, bad)
     timings = [record for path in folder.timing_paths() for record in _read_counted(path, TimingRecord, bad)]
+    samples = [record for path in folder.system_paths() for record in _read_counted(path, SystemSample, bad)]
     first_steps = _first_steps(steps, events)
     kept_steps, lost_steps = _keep_latest(steps, first_steps, lambda record: record.step)
     kept_evals, _ = _keep_latest(evals, first_steps, lambda record: (record.step, record.dev_set))
@@ -101,6 +107,9 @@ def read_run(path: str | Path) -> RunRecord:
         checkpoints=tuple(list_checkpoints(folder)),
         lost_steps=tuple(lost_steps),
         num_bad_lines=dict(bad),
+        samples=tuple(samples),
+        profile=find_promise(folder.profile_path, Profile),
+        prediction=find_promise(folder.prediction_path, Prediction),
     )
 
 

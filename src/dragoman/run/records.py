@@ -11,9 +11,11 @@ from typing import Any, Literal, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from dragoman.run.samples import SystemSample
+
 SCHEMA = 1
 
-EventKind = Literal["started", "resumed", "checkpoint", "best", "stopped", "finished", "warning"]
+EventKind = Literal["started", "resumed", "clocks", "checkpoint", "best", "finding", "stopped", "finished", "warning"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class TimingRecord:
     wall_seconds: float
     sent_bytes: int = 0  # what the exchange sent in this step, by its own count
     card_sent_bytes: int | None = None  # what left the network card meanwhile; on one rank of each host
+    exchange_start: float | None = None  # unix seconds by this host's clock; None where a rank has no peers
+    is_sampled: bool = True  # False where the split is only known of the nearest sampled step
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ class Event:
     detail: dict[str, Any] = field(default_factory=_no_detail)
 
 
-Record = StepRecord | TimingRecord | EvalRecord | Event
+Record = StepRecord | TimingRecord | EvalRecord | SystemSample | Event
 T = TypeVar("T")
 
 
@@ -116,6 +120,9 @@ class Host:
     num_cores: int = 0
     memory_bytes: int = 0
     gpus: tuple[str, ...] = ()
+    num_ranks: int = 0
+    interface: str | None = None  # the network card that carries the exchange
+    card_bits_per_second: int | None = None  # what that card says its link runs at
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +162,9 @@ class DataSummary:
     dev_sets: dict[str, int] = field(default_factory=dict[str, int])  # name -> pairs
     test_sets: dict[str, int] = field(default_factory=dict[str, int])
     vocab_size: int = 0
+    rejected: dict[str, int] = field(default_factory=dict[str, int])  # reason -> pairs, all corpora together
+    removes_overlap: bool = True  # pairs of dev and test sets were taken out of the training set
+    num_too_long: int = 0  # pairs longer than the recipe trains on
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +204,11 @@ def to_line(record: Record | EvalSentence) -> str:
     """One line of JSON with its newline. NaN and infinities stay, as the literals that Python reads back."""
     # No field but Event.detail nests, so dataclasses.asdict's deep copy would be wasted time.
     values = {name: getattr(record, name) for name in record.__slots__}
-    return json.dumps(values, ensure_ascii=False, default=str) + "\n"
+    return json.dumps(values, ensure_ascii=False, default=_plain) + "\n"
+
+
+def _plain(value: object) -> object:
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def from_line(record_type: type[T], line: bytes) -> T | None:

@@ -28,6 +28,7 @@ from dragoman.run.records import (
     manifest_to_json,
     to_line,
 )
+from dragoman.run.samples import SystemSample
 
 FLUSH_SECONDS = 1.0
 # A disk that hangs must not eat the memory of the training process.
@@ -96,7 +97,7 @@ class RunWriter:
 
     def _take(self, item: Record | Callable[[], None], lines: defaultdict[Path, list[str]]) -> None:
         try:
-            if isinstance(item, StepRecord | TimingRecord | EvalRecord | Event):
+            if isinstance(item, StepRecord | TimingRecord | EvalRecord | SystemSample | Event):
                 lines[_path_of(self.folder, item)].append(to_line(item))
             else:
                 item()
@@ -158,5 +159,7 @@ def _path_of(folder: RunFolder, record: Record) -> Path:
             return folder.timing_path(record.rank)
         case EvalRecord():
             return folder.evals_path
+        case SystemSample():
+            return folder.system_path(record.host)
         case Event():
             return folder.events_path

@@ -17,6 +17,7 @@ from dragoman.dist.world import World
 from dragoman.model.flat import FlatModel
 from dragoman.model.transformer import Transformer, initialize
 from dragoman.model.weights import load_weights
+from dragoman.plan.schedule import lr_at
 from dragoman.train.checkpoint import Checkpoints
 from dragoman.train.describe import describe_run
 from dragoman.train.exchange import compute_seconds, settle_exchange
@@ -27,7 +28,6 @@ from dragoman.train.objective import summed_losses
 from dragoman.train.optim import make_optimizer, set_learning_rate
 from dragoman.train.progress import SaveTimer
 from dragoman.train.recorder import Recorder
-from dragoman.train.schedule import lr_at
 from dragoman.train.stop import Stopper
 from dragoman.train.validate import Validator
 

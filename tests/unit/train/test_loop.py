@@ -7,10 +7,10 @@ import torch
 
 from dragoman.model.flat import FlatModel
 from dragoman.model.weights import load_tensors
+from dragoman.plan.schedule import lr_at
 from dragoman.run.reader import read_run
 from dragoman.train.loop import dropout_seed, resolve_precision
 from dragoman.train.meter import PHASES
-from dragoman.train.schedule import lr_at
 from small_runs import records, tiny_recipe, train_here
 
 QUICK = ("evaluate.decode=false", "evaluate.train_pairs=0")

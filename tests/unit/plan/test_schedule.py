@@ -6,7 +6,7 @@ import math
 import pytest
 
 from dragoman.config import OptimConfig
-from dragoman.train.schedule import lr_at
+from dragoman.plan.schedule import lr_at
 
 
 def rates(max_steps: int = 1_000, **settings) -> list[float]:

@@ -1,0 +1,212 @@
+"""What was measured and promised before a run: `profile.json` and `prediction.json`. Facts and numbers, no arithmetic.
+
+Rates are bytes a second, and "out" is what leaves a host, as long as nothing else is said.
+"""
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from dragoman.errors import DragomanError
+from dragoman.run.folder import replaced_file
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PairSpeed:
+    """From one host to another: alone, and while as much comes back."""
+
+    source: str
+    target: str
+    alone_bytes_per_second: float
+    both_bytes_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SumTime:
+    """How long all ranks took to sum so many bytes (fp32), as the exchange will do it."""
+
+    num_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinkProfile:
+    """The network between the hosts. `bytes_per_second` is out of the slowest host while as much comes in."""
+
+    bytes_per_second: float
+    latency_seconds: float  # of a sum of one number
+    alone_bytes_per_second: float | None = None  # slowest pair, one way only
+    interfaces: dict[str, str] = field(default_factory=dict[str, str])  # host -> card
+    card_bits_per_second: dict[str, int] = field(default_factory=dict[str, int])  # host -> what its card says
+    pairs: tuple[PairSpeed, ...] = ()
+    sums: tuple[SumTime, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeProfile:
+    """A step of one recipe on one kind of rank. Seconds are those of the slowest rank."""
+
+    recipe_hash: str
+    device: str  # cpu, or the name of the GPU
+    precision: str
+    num_parameters: int
+    num_microbatches: int  # of a step, over all ranks
+    forward_seconds: float  # of one microbatch
+    backward_seconds: float
+    optimizer_seconds: float  # of a step
+    num_local_ranks: int  # per host
+    local_sum_seconds: float = 0.0  # the gradient summed between the ranks of one host
+    peak_flops: float | None = None  # per rank and second: a large matrix product, measured
+    method_seconds: dict[str, float] = field(default_factory=dict[str, float])  # arithmetic of an exchange, by name
+
+
+@dataclass(frozen=True, slots=True)
+class HostProfile:
+    """One machine, as far as a plan needs it."""
+
+    name: str
+    cpu: str = ""
+    num_cores: int = 0
+    memory_bytes: int = 0
+    gpus: tuple[str, ...] = ()
+    num_ranks: int = 1
+    price_per_hour: float | None = None
+    disk_bytes_per_second: float | None = None  # written and synced
+    disk_free_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What `doctor`, or `train` before its first step, measured."""
+
+    time: float
+    hosts: tuple[HostProfile, ...] = ()
+    link: LinkProfile | None = None
+    compute: ComputeProfile | None = None
+    checks: tuple[dict[str, Any], ...] = ()  # doctor's: code, level, title, evidence, advice, host
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class StepSplit:
+    """One step, where its time goes."""
+
+    compute_seconds: float  # forward, backward, and the arithmetic of the exchange
+    exchange_seconds: float  # waiting for the exchange
+    optimizer_seconds: float
+    data_seconds: float = 0.0
+
+    @property
+    def total_seconds(self) -> float:
+        return self.compute_seconds + self.exchange_seconds + self.optimizer_seconds + self.data_seconds
+
+    @property
+    def waiting_share(self) -> float:
+        return self.exchange_seconds / self.total_seconds if self.total_seconds > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stretch of the timeline: download, prepare, push, train, evaluate, save."""
+
+    name: str
+    seconds: float
+    how: str = ""  # measured, estimated from ..., known from the data folder
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """In `currency`; None where no price is known."""
+
+    machines: float | None = None
+    traffic: float | None = None
+    storage: float | None = None
+    currency: str = "$"
+
+    @property
+    def total(self) -> float | None:
+        known = [part for part in (self.machines, self.traffic, self.storage) if part is not None]
+        return sum(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """The same training done otherwise."""
+
+    name: str  # one machine; link x2; dense bf16; 4 hosts; batch x2
+    step_seconds: float
+    run_seconds: float  # to see as much text
+    cost: float | None
+    limit: str  # compute, exchange, optimizer or data: the largest part
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a plan promises."""
+
+    time: float
+    is_measured: bool  # from a profile; else estimated from tables, as a range
+    recipe: str
+    num_hosts: int
+    num_ranks: int
+    method: str  # dense fp32, powersgd, diloco sign every 4
+    num_steps: int
+    step: StepSplit
+    low_step_seconds: float
+    high_step_seconds: float
+    sent_bytes: int  # out of each host in a step, as much comes in
+    formula: str  # of sent_bytes, with its numbers
+    bytes_per_second: float | None  # of the link, as counted on
+    floor_seconds: float | None  # sent_bytes / bytes_per_second
+    train_seconds: float  # steps alone
+    total_seconds: float  # the whole timeline
+    timeline: tuple[Stage, ...] = ()
+    num_epochs: float | None = None
+    cost: Cost = Cost()
+    price_per_hour: float | None = None
+    checkpoint_files: dict[str, int] = field(default_factory=dict[str, int])  # name -> bytes
+    disk_bytes: int = 0  # checkpoints kept and records, at the end
+    single_host_step_seconds: float | None = None  # the same step on one of the hosts alone
+    what_if: tuple[WhatIf, ...] = ()
+    break_even: str = ""  # in a sentence: from which link on the second host pays
+    line: str = ""  # all of it in one line
+    schema: int = SCHEMA
+
+
+P = TypeVar("P", Profile, Prediction)
+
+
+def write_promise(path: Path, promise: Profile | Prediction) -> None:
+    """Replace the file whole."""
+    with replaced_file(path) as fresh:
+        fresh.write_text(json.dumps(dataclasses.asdict(promise), indent=2) + "\n", encoding="utf-8")
+
+
+def read_promise(path: Path, kind: type[P]) -> P:
+    """A profile or a prediction; what is none is one clear line."""
+    try:
+        return cast("P", TypeAdapter(kind).validate_json(path.read_bytes()))
+    except OSError as error:
+        raise DragomanError(
+            f"cannot read {path}: {error.strerror}", "name a file that `dragoman doctor` wrote"
+        ) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        problem = f"{path} is no {kind.__name__.lower()}: {where}: {first['msg']}"
+        raise DragomanError(problem, "`dragoman doctor` writes a fresh one") from None
+
+
+def find_promise(path: Path, kind: type[P]) -> P | None:
+    """The same, or None where it is missing or damaged: a run goes on without."""
+    try:
+        return read_promise(path, kind) if path.is_file() else None
+    except DragomanError:
+        return None
