@@ -13,7 +13,7 @@ from emulated import EmulatedHosts
 from command_line import changes, run_dragoman
 from dragoman.run.control import Control, read_control
 from dragoman.run.folder import RunFolder
-from dragoman.run.reader import read_run
+from dragoman.run.reader import RunRecord, read_run
 
 DRAGOMAN = [sys.executable, "-m", "dragoman"]
 QUICK = ("sync.method=dense", "evaluate.decode=false", "evaluate.train_pairs=0", "checkpoint.every_steps=20")
@@ -86,7 +86,7 @@ def test_a_run_on_unequal_hosts_is_the_run_of_one_and_everything_is_gathered(lab
         records = [json.loads(line) for line in lines]
         assert [record["step"] for record in records] == list(range(1, 41))
         assert {record["host"] for record in records} == {host}
-    assert [host["name"] for host in json.loads((run / "manifest.json").read_text())["hosts"]] == ["a", "b"]
+    check_hosts(read_run(run))
     control = control_of(hosts)
     assert (control.state, control.exit_code, control.reason) == ("ended", 0, "finished")
     assert hosts.output_of("b", ["ls", "run"]).split()  # b has a run folder of its own
@@ -95,6 +95,27 @@ def test_a_run_on_unequal_hosts_is_the_run_of_one_and_everything_is_gathered(lab
     run_dragoman("train", "phrasebook", "--data", phrasebook_data, "--run", tmp_path / "one", *changes(*settings))
     for ours_, theirs in zip(losses(run), losses(tmp_path / "one"), strict=True):
         assert ours_ == pytest.approx(theirs, rel=1e-3)
+
+
+def check_hosts(run: RunRecord) -> None:
+    """Both hosts are known by name and card, sampled each second, and their clocks compared."""
+    assert [(host.name, host.interface, host.num_ranks) for host in run.manifest.hosts] == [
+        ("a", "eth0", 1),
+        ("b", "eth0", 2),
+    ]
+    assert {sample.host for sample in run.samples} == {"a", "b"}
+    for host in "ab":
+        sent = [card.sent_bytes for sample in run.samples if sample.host == host for card in sample.cards]
+        assert sum(sent) > 1_000_000
+    start, *_ = run.events_of("clocks")
+    assert start.step == 0
+    assert start.detail["offsets"]["a"] == 0
+    assert abs(start.detail["offsets"]["b"]) < 0.05  # one machine, one clock
+    begun = {(timing.step, timing.rank): timing.exchange_start for timing in run.timings}
+    for timing in run.timings:
+        # Nobody's sum is there before the last rank has begun with its own.
+        last = max(begun[timing.step, rank] for rank in range(3))
+        assert last <= timing.time - timing.validation_seconds - timing.checkpoint_seconds + 0.05
 
 
 def test_the_terminal_is_only_a_viewer_and_stop_leaves_nothing(lab_hosts, phrasebook_data):

@@ -1,15 +1,29 @@
-"""Bytes that left the network card which carries the exchange, by the kernel's own counter."""
+"""The network card that carries the exchange: its name, what its link claims to run at, and what has left it."""
 
 import os
+from pathlib import Path
 
 import psutil
 
 
+def exchange_card() -> str | None:
+    """The card that the launcher named to gloo and nccl."""
+    return os.environ.get("GLOO_SOCKET_IFNAME") or os.environ.get("NCCL_SOCKET_IFNAME")
+
+
+def card_speed(name: str) -> int | None:
+    """Bits per second by the driver's word; None where it gives none, as software cards do whose number is made up."""
+    if not (Path("/sys/class/net") / name / "device").exists():
+        return None
+    stats = psutil.net_if_stats().get(name)
+    return stats.speed * 1_000_000 if stats is not None and 0 < stats.speed < 65_535 else None
+
+
 class CardCounter:
-    """Reads the card that the launcher named to gloo and nccl; silent where none was named or it has no counter."""
+    """Counts what left the card since the last look; silent where no card was named or it has no counter."""
 
     def __init__(self, is_reader: bool) -> None:
-        self._card = os.environ.get("GLOO_SOCKET_IFNAME") or os.environ.get("NCCL_SOCKET_IFNAME")
+        self._card = exchange_card()
         self._is_reader = is_reader and self._read() is not None
         self._before = self._read() or 0
 

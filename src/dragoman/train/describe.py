@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 import time
+from collections import Counter
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -18,6 +19,7 @@ from dragoman.data.shards import ShardSet
 from dragoman.dist.world import World
 from dragoman.run.reader import read_manifest
 from dragoman.run.records import Attempt, DataSummary, Exchange, Host, Manifest, SideSize
+from dragoman.train.card import card_speed, exchange_card
 from dragoman.train.job import Job, recipe_hash
 
 PACKAGES = ("numpy", "sentencepiece", "sacrebleu", "safetensors")
@@ -56,14 +58,22 @@ def _versions() -> dict[str, str]:
 
 def _hosts(world: World) -> tuple[Host, ...]:
     """Every machine once, in the order of ranks."""
-    found = {values["name"]: Host(**{**values, "gpus": tuple(values["gpus"])}) for values in world.gather(_host(world))}
+    told = world.gather(_host(world))
+    counts = Counter(values["name"] for values in told)
+    found = {
+        values["name"]: Host(**{**values, "gpus": tuple(values["gpus"]), "num_ranks": counts[values["name"]]})
+        for values in told
+    }
     return tuple(found.values())
 
 
 def _host(world: World) -> dict[str, Any]:
     gpus = tuple(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))
     cores = os.cpu_count() or 0
-    return asdict(Host(world.host, _cpu_name(), cores, psutil.virtual_memory().total, gpus))
+    card = exchange_card()
+    speed = None if card is None else card_speed(card)
+    memory = psutil.virtual_memory().total
+    return asdict(Host(world.host, _cpu_name(), cores, memory, gpus, interface=card, card_bits_per_second=speed))
 
 
 def _cpu_name() -> str:
@@ -102,6 +112,9 @@ def _summary(path: Path, manifest: DataManifest) -> DataSummary:
             num_tokens=total(f"{name}_tokens"),
         )
 
+    rejected = Counter[str]()
+    for corpus in manifest.corpora:
+        rejected.update({reason: entry.num_pairs for reason, entry in corpus.rejected.items()})
     return DataSummary(
         path=str(path.absolute()),
         fingerprint=manifest.fingerprint,
@@ -113,4 +126,6 @@ def _summary(path: Path, manifest: DataManifest) -> DataSummary:
         dev_sets={entry.name: entry.num_pairs for entry in manifest.dev},
         test_sets={entry.name: entry.num_pairs for entry in manifest.test},
         vocab_size=manifest.vocab.size,
+        rejected=dict(rejected),
+        removes_overlap=manifest.settings.data.remove_overlap,
     )

@@ -19,6 +19,7 @@ from dragoman.model.transformer import Transformer, initialize
 from dragoman.model.weights import load_weights
 from dragoman.plan.schedule import lr_at
 from dragoman.train.checkpoint import Checkpoints
+from dragoman.train.clocks import clock_of
 from dragoman.train.describe import describe_run
 from dragoman.train.exchange import compute_seconds, settle_exchange
 from dragoman.train.feed import feed
@@ -62,7 +63,8 @@ def train(job: Job, world: World) -> str:
     votes = torch.tensor(stopper.votes(), device=world.device)
     reason = stopper.reason(*world.sum(votes).tolist())
     inputs = feed(plan, world, range(progress.step + 1, recipe.train.max_steps + 1))
-    meter = Meter()
+    recorder.clocks(progress.step)
+    meter = Meter(clock_of(world.device))
     while reason is None:
         step = progress.step + 1
         with meter.phase("data"):
@@ -108,13 +110,17 @@ def train(job: Job, world: World) -> str:
                 evaluations = validator.run(model, autocast(), step, job.attempt)
                 gains = progress.note_evaluation(evaluations[0].record) if evaluations else []
                 recorder.evaluation(step, evaluations, gains)
+                recorder.clocks(step)
                 reason = reason or stopper.reason()
         if is_save or votes_of(arrived)[2]:
             with meter.phase("checkpoint"):
                 arrived += sync.settle()
                 recorder.checkpoint(step, checkpoints.save(progress))
             save_timer.reset()
-        recorder.step(step_input.plan, rate, norm, meter.take(), sync.sent_bytes)
+        meter.end_step(set_time=is_evaluation)
+        recorder.step(step_input.plan, rate, norm, sync.sent_bytes)
+        for times in meter.take(wait=reason is not None):
+            recorder.timed(times)
         for loss, nll, *_ in arrived:
             recorder.told(loss, nll)
 

@@ -1,32 +1,86 @@
-"""Where the time of a step goes: named phases on the host's clock. Knows names and seconds only."""
+"""Where the time of a step goes: named phases between marks on a clock, read late and never waited for.
+
+A GPU is told what to do long before it does it, so that a step's times are known only some steps later.
+"""
 
 import time
+from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from dragoman.train.clocks import Clock
 
 PHASES = ("data", "forward", "backward", "exchange", "optimizer", "validation", "checkpoint")
 
 
-class Meter:
-    """Adds up phases until `take`, which gives the parts of the wall time since the last one."""
+@dataclass(frozen=True)
+class StepTimes:
+    """One step: seconds by phase, with `other` (what no phase claims) and `wall` (all of it)."""
 
-    def __init__(self) -> None:
-        self._parts: dict[str, float] = dict.fromkeys(PHASES, 0.0)
-        self._since = time.perf_counter()
+    seconds: dict[str, float]
+    end: float  # unix seconds
+    exchange_start: float | None  # unix seconds of the first wait for the exchange
+
+    @property
+    def step_seconds(self) -> float:
+        """Without validation and checkpoint."""
+        return self.seconds["wall"] - self.seconds["validation"] - self.seconds["checkpoint"]
+
+
+@dataclass
+class _Step:
+    start: object
+    phases: list[tuple[str, object, object]] = field(default_factory=list)
+    end: object = None
+    end_time: float | None = None  # unix seconds, where they were read
+
+
+class Meter:
+    """Marks phases; `end_step` closes a step, `take` gives the steps whose last mark has been reached."""
+
+    def __init__(self, clock: Clock[object]) -> None:
+        self._clock = clock
+        self._step = _Step(clock.mark())
+        self._ended: deque[_Step] = deque()
+        self._clock.await_mark(self._step.start)
+        self._time = time.time()  # unix seconds at the start of the oldest step that was not taken
 
     @contextmanager
     def phase(self, name: str) -> Generator[None]:
-        start = time.perf_counter()
+        start = self._clock.mark()
         try:
             yield
         finally:
-            self._parts[name] += time.perf_counter() - start
+            self._step.phases.append((name, start, self._clock.mark()))
 
-    def take(self) -> dict[str, float]:
-        """Seconds by phase, with `other` (what no phase claims) and `wall` (all of it); starts anew."""
-        now = time.perf_counter()
-        wall = now - self._since
-        parts = {**self._parts, "other": wall - sum(self._parts.values()), "wall": wall}
-        self._parts = dict.fromkeys(PHASES, 0.0)
-        self._since = now
-        return parts
+    def end_step(self, set_time: bool = False) -> None:
+        """The step ends here, and the next one begins. `set_time` waits for the mark and reads the host's clock: a
+        GPU's clock drifts from it, and both may be corrected."""
+        end = self._clock.mark()
+        self._step.end = end
+        if set_time:
+            self._clock.await_mark(end)
+            self._step.end_time = time.time()
+        self._ended.append(self._step)
+        self._step = _Step(end)
+
+    def take(self, wait: bool = False) -> list[StepTimes]:
+        """The steps that have ended, oldest first, each once; with `wait` all of them."""
+        taken: list[StepTimes] = []
+        while self._ended and (wait or self._clock.is_reached(self._ended[0].end)):
+            step = self._ended.popleft()
+            self._clock.await_mark(step.end)
+            taken.append(self._times(step))
+            self._time = taken[-1].end
+        return taken
+
+    def _times(self, step: _Step) -> StepTimes:
+        seconds: dict[str, float] = dict.fromkeys(PHASES, 0.0)
+        for name, start, end in step.phases:
+            seconds[name] += self._clock.seconds(start, end)
+        wall = self._clock.seconds(step.start, step.end)
+        exchange = next((start for name, start, _ in step.phases if name == "exchange"), None)
+        began = None if exchange is None else self._time + self._clock.seconds(step.start, exchange)
+        parts = {**seconds, "other": wall - sum(seconds.values()), "wall": wall}
+        return StepTimes(parts, step.end_time or self._time + wall, began)

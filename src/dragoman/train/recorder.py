@@ -1,9 +1,10 @@
 """Everything a run says of itself, in one place: records, TensorBoard, the screen. Never raises into training."""
 
-import time
 from collections import deque
+from dataclasses import dataclass
 
 from dragoman.data.batches import BatchPlan, StepPlan
+from dragoman.dist.clock import clock_offsets
 from dragoman.dist.world import World
 from dragoman.run.folder import Pointer
 from dragoman.run.records import Manifest, StepRecord, TimingRecord
@@ -12,11 +13,26 @@ from dragoman.run.writer import RunWriter, write_manifest
 from dragoman.train.card import CardCounter
 from dragoman.train.console import Console
 from dragoman.train.job import Job
+from dragoman.train.meter import StepTimes
 from dragoman.train.progress import Progress
+from dragoman.train.sampler import Sampler
 from dragoman.train.validate import Evaluation
 from dragoman.units import format_bytes_both, format_count, format_seconds
 
+DECIMALS = 6  # microseconds; more digits would double the largest files of a run
 SAMPLE_WIDTH = 160  # an untrained model may repeat a word for ever
+
+
+@dataclass
+class _Update:
+    """A step of which not everything is known yet: its times, the losses of all ranks."""
+
+    plan: StepPlan
+    rate: float
+    norm: float
+    sent_bytes: int
+    card_sent_bytes: int | None
+    times: StepTimes | None = None
 
 
 class Recorder:
@@ -32,7 +48,12 @@ class Recorder:
         self._scalars = TensorBoardWriter(job.folder, first_step) if world.is_first else None
         self._card = CardCounter(is_reader=world.local_rank == 0)
         self._sent_bytes = 0
-        self._untold: deque[tuple[StepPlan, float, float, float, float]] = deque()
+        self._untimed: deque[_Update] = deque()
+        self._untold: deque[_Update] = deque()
+        self._losses: deque[tuple[float, float]] = deque()
+        self._sampler: Sampler | None = None
+        if world.local_rank == 0:
+            self._sampler = Sampler(job.attempt, world.host, job.folder.path, self._writer.write)
 
     def start(self, manifest: Manifest, plan: BatchPlan, progress: Progress, notes: list[str]) -> None:
         """The manifest, and a few lines on what begins."""
@@ -62,34 +83,63 @@ class Recorder:
             self._writer.write_event("warning", step, text=text)
             self._console.say(f"warning: {text}")
 
-    def step(self, plan: StepPlan, rate: float, norm: float, seconds: dict[str, float], sent_bytes: int) -> None:
-        """One update and where its time went; `seconds` as the meter gives them, `sent_bytes` of the run so far."""
-        now = time.time()
-        parts = {f"{name}_seconds": value for name, value in seconds.items()}
+    def clocks(self, step: int) -> None:
+        """How far the hosts' clocks are apart now. All ranks call this together."""
+        offsets = clock_offsets(self._world)
+        if self._world.is_first and len(offsets) > 1:
+            self._writer.write_event("clocks", step, offsets=offsets)
+
+    def step(self, plan: StepPlan, rate: float, norm: float, sent_bytes: int) -> None:
+        """One update; `sent_bytes` of the run so far. Its times and losses follow, each in the order of steps."""
         sent, self._sent_bytes = sent_bytes - self._sent_bytes, sent_bytes
-        place = (self._job.attempt, now, plan.step, self._world.rank, self._world.host)
+        update = _Update(plan, rate, norm, sent, self._card.take())
+        self._untimed.append(update)
+        self._untold.append(update)
+
+    def timed(self, times: StepTimes) -> None:
+        """Where the time of the oldest update went whose times were unknown."""
+        update = self._untimed.popleft()
+        update.times = times
+        start = times.exchange_start
+        place = (self._job.attempt, round(times.end, DECIMALS), update.plan.step, self._world.rank, self._world.host)
+        parts = {f"{name}_seconds": round(value, DECIMALS) for name, value in times.seconds.items()}
         self._writer.write(
-            TimingRecord(*place, **parts, sent_bytes=sent, card_sent_bytes=self._card.take())  # type: ignore[arg-type]
+            TimingRecord(
+                *place,
+                **parts,  # type: ignore[arg-type]
+                sent_bytes=update.sent_bytes,
+                card_sent_bytes=update.card_sent_bytes,
+                exchange_start=None if self._world.is_alone or start is None else round(start, DECIMALS),
+            )
         )
-        self._untold.append((plan, rate, norm, now, seconds["wall"] - seconds["validation"] - seconds["checkpoint"]))
+        self._tell()
 
     def told(self, loss_sum: float, nll_sum: float) -> None:
-        """The oldest update whose losses were unknown, now that all ranks' have arrived."""
-        plan, rate, norm, now, step_seconds = self._untold.popleft()
+        """The losses of the oldest update for which they were unknown, now that all ranks' have arrived."""
+        self._losses.append((loss_sum, nll_sum))
+        self._tell()
+
+    def _tell(self) -> None:
+        while self._losses and self._untold[0].times is not None:
+            self._write_step(self._untold.popleft(), *self._losses.popleft())
+
+    def _write_step(self, update: _Update, loss_sum: float, nll_sum: float) -> None:
         if not self._world.is_first:
             return
+        assert update.times is not None
+        plan = update.plan
         record = StepRecord(
             attempt=self._job.attempt,
-            time=now,
+            time=round(update.times.end, DECIMALS),
             step=plan.step,
             loss=loss_sum / plan.target_tokens,
             nll=nll_sum / plan.target_tokens,
-            learning_rate=rate,
-            gradient_norm=norm,
+            learning_rate=update.rate,
+            gradient_norm=update.norm,
             source_tokens=plan.source_tokens,
             target_tokens=plan.target_tokens,
             num_sentences=plan.num_sentences,
-            step_seconds=step_seconds,
+            step_seconds=round(update.times.step_seconds, DECIMALS),
         )
         self._writer.write(record)
         self._console.step(record)
@@ -131,4 +181,6 @@ class Recorder:
                 self._console.say(f"checkpoint {last.resolve().name}: {format_bytes_both(size)}")
         if self._scalars is not None:
             self._scalars.close()
+        if self._sampler is not None:
+            self._sampler.close()
         self._writer.close()

@@ -1,39 +1,108 @@
+import math
+from dataclasses import dataclass
+
 import pytest
 
 from dragoman.train import meter
+from dragoman.train.clocks import HostClock
 from dragoman.train.meter import PHASES, Meter
 
 
-def clock(monkeypatch, *times: float) -> None:
-    ticks = iter(times)
-    monkeypatch.setattr(meter.time, "perf_counter", lambda: next(ticks))
+@dataclass
+class Queue:
+    """A clock like a GPU's: marks are numbered, and reached only up to the one it has come to."""
+
+    times: list[float]
+    done: int = math.inf
+    next: int = 0
+
+    def mark(self) -> int:
+        self.next += 1
+        return self.next - 1
+
+    def is_reached(self, mark: int) -> bool:
+        return mark <= self.done
+
+    def await_mark(self, mark: int) -> None:
+        self.done = max(self.done, mark)
+
+    def seconds(self, start: int, end: int) -> float:
+        assert end <= self.done, "asked before it was reached"
+        return self.times[end] - self.times[start]
 
 
-def test_phases_other_and_wall_add_up(monkeypatch):
-    clock(monkeypatch, 100, 101, 103, 103, 104, 105, 106.5, 110)
-    watch = Meter()
+@pytest.fixture(autouse=True)
+def host_time(monkeypatch):
+    monkeypatch.setattr(meter.time, "time", lambda: 1_000.0)
+
+
+def test_phases_other_and_wall_add_up():
+    watch = Meter(Queue([100, 101, 103, 103, 104, 105, 106.5, 110]))
     for name in ("forward", "backward", "forward"):
         with watch.phase(name):
             pass
-    parts = watch.take()
+    watch.end_step()
+    parts = watch.take()[0].seconds
     assert (parts["forward"], parts["backward"], parts["data"]) == (3.5, 1, 0)
     assert (parts["other"], parts["wall"]) == (5.5, 10)
     assert sum(parts[name] for name in (*PHASES, "other")) == parts["wall"]
 
 
-def test_taking_starts_anew(monkeypatch):
-    clock(monkeypatch, 0, 1, 3, 4, 5)
-    watch = Meter()
+def test_the_next_step_begins_where_the_last_one_ended():
+    watch = Meter(Queue([0, 1, 3, 4, 5]))
     with watch.phase("data"):
         pass
-    watch.take()
-    parts = watch.take()
-    assert (parts["data"], parts["wall"]) == (0, 1)
+    watch.end_step()
+    watch.end_step()
+    first, second = watch.take()
+    assert (first.seconds["data"], first.seconds["wall"]) == (2, 4)
+    assert (second.seconds["data"], second.seconds["wall"]) == (0, 1)
+    assert watch.take() == []
 
 
-def test_a_phase_that_fails_is_still_counted(monkeypatch):
-    clock(monkeypatch, 0, 1, 5, 6)
-    watch = Meter()
+def test_a_phase_that_fails_is_still_counted():
+    watch = Meter(Queue([0, 1, 5, 6]))
     with pytest.raises(ValueError, match="broken"), watch.phase("data"):
         raise ValueError("broken")
-    assert watch.take()["data"] == 4
+    watch.end_step()
+    assert watch.take()[0].seconds["data"] == 4
+
+
+def test_steps_that_a_device_has_not_reached_are_not_waited_for():
+    queue = Queue([0, 1, 2, 3], done=0)
+    watch = Meter(queue)
+    watch.end_step()
+    watch.end_step()
+    assert watch.take() == []
+    queue.done = 1
+    assert len(watch.take()) == 1
+    assert [times.seconds["wall"] for times in watch.take(wait=True)] == [1]
+
+
+def test_moments_are_the_hosts_however_late_they_are_read():
+    """The exchange of the second step begins 7 s after the meter was made."""
+    queue = Queue([0, 5, 7, 8, 9])
+    watch = Meter(queue)
+    watch.end_step()
+    with watch.phase("exchange"):
+        pass
+    watch.end_step()
+    first, second = watch.take()
+    assert (first.end, first.exchange_start) == (1_005, None)
+    assert (second.end, second.exchange_start) == (1_009, 1_007)
+
+
+def test_a_clock_that_was_corrected_is_read_again(monkeypatch):
+    watch = Meter(Queue([0, 5, 7]))
+    monkeypatch.setattr(meter.time, "time", lambda: 2_000.0)
+    watch.end_step(set_time=True)
+    watch.end_step()
+    first, second = watch.take()
+    assert (first.end, second.end) == (2_000, 2_002)
+
+
+def test_the_hosts_clock_has_always_reached_its_marks():
+    clock = HostClock()
+    start, end = clock.mark(), clock.mark()
+    assert clock.is_reached(end)
+    assert clock.seconds(start, end) >= 0

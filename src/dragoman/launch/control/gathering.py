@@ -14,7 +14,7 @@ from dragoman.run.folder import RunFolder, replaced_file
 from dragoman.run.writer import append_lines
 
 PATTERNS = ("timing.rank-*.jsonl", "system.*.jsonl")
-NAMES = re.compile(r"timing\.rank-\d+\.jsonl|system\.[\w.-]+\.jsonl")
+NAMES = re.compile(r"timing\.rank-\d+\.jsonl|system\.[\w.%-]+\.jsonl")
 BLOCK_BYTES = 1 << 18
 GATHERED = "gathered.json"
 
