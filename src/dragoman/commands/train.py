@@ -38,6 +38,13 @@ def train(
         str | None, typer.Option(metavar="DEST", help="Copy the run there all the time: host:path, or a URL.")
     ] = None,
     detach: Annotated[bool, typer.Option("--detach", help="With --hosts: start it and leave.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="With --hosts: do not ask whether to go on with what is predicted.")
+    ] = False,
+    abort_if_waiting: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="Do not begin if more of a step is predicted to be waiting: 50%."),
+    ] = None,
     node_rank: Annotated[
         int | None, typer.Option(min=0, help="With --hosts: started by hand on each host; this one's number, from 0.")
     ] = None,
@@ -57,7 +64,7 @@ def train(
         missing = "--data" if data is None else "--run"
         raise DragomanError(f"{missing} is missing", "dragoman train RECIPE --data DIR --run DIR")
     is_rank = all(name in os.environ for name in RANK_VARIABLES)
-    needs_hosts = {"--node-rank": node_rank, "--push-data": push_data, "--detach": detach}
+    needs_hosts = {"--node-rank": node_rank, "--push-data": push_data, "--detach": detach, "--yes": yes}
     if hosts is None:
         _refuse({**needs_hosts, "--interface": interface, "--subnet": subnet}, "without --hosts", "name the machines")
     if is_rank:
@@ -72,7 +79,9 @@ def train(
     if not is_rank and not node_rank:
         train_local.advise_rate(load_recipe(recipe, []), settings)
     words = (recipe, *(word for change in changes or [] for word in ("--set", change)))
-    order = train_local.Order(settings, data, run, init, _command_line(), words)
+    asks = not (yes or detach) and sys.stdin.isatty() and sys.stderr.isatty()
+    most_waiting = None if abort_if_waiting is None else train_local.parse_share(abort_if_waiting)
+    order = train_local.Order(settings, data, run, init, _command_line(), words, asks, most_waiting)
     if is_rank:
         train_local.train_as_rank(order)
     if hosts is None:

@@ -99,6 +99,8 @@ def _opening(order: Order, team: "Team") -> dict[str, Any]:
         "command": order.command,
         "init": init,
         "price_per_hour": sum(prices) if len(prices) == len(team.members) else None,
+        "asks": order.asks,
+        "most_waiting": order.most_waiting,
     }
 
 
@@ -125,4 +127,5 @@ def train_by_hand(
 def _worker_command(order: Order) -> list[str]:
     """`dragoman train` again, as a rank."""
     words = ["-m", "dragoman.cli", "train", *order.recipe_words, "--data", str(order.data), "--run", str(order.run)]
-    return [*words, *([] if order.init is None else ["--init", order.init])]
+    words += [] if order.init is None else ["--init", order.init]
+    return [*words, *([] if order.most_waiting is None else ["--abort-if-waiting", f"{100 * order.most_waiting:g}%"])]

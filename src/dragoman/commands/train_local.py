@@ -1,5 +1,6 @@
 """Training on this machine: workers started from here, or this process as one of torchrun's."""
 
+import math
 import os
 import socket
 from dataclasses import dataclass
@@ -7,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
+
+from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
     from dragoman.config import Recipe
@@ -25,15 +28,37 @@ class Order:
     init: str | None
     command: str  # as it was typed
     recipe_words: tuple[str, ...]  # the recipe's name and its changes, likewise
+    asks: bool = False  # a person at this terminal may say no to what is predicted
+    most_waiting: float | None = None  # share of a step
 
     def job(self, num_workers: int) -> "Job":
         from dragoman.train.job import make_job
 
-        return make_job(self.recipe, self.data, self.run, num_workers, self.command, self.init, say=say)
+        return make_job(
+            self.recipe,
+            self.data,
+            self.run,
+            num_workers,
+            self.command,
+            self.init,
+            most_waiting=self.most_waiting,
+            say=say,
+        )
 
 
 def say(text: str) -> None:
     typer.echo(text, err=True)
+
+
+def parse_share(text: str) -> float:
+    """'50%' -> 0.5."""
+    try:
+        percent = float(text.removesuffix("%"))
+    except ValueError:
+        percent = math.nan
+    if not 0 < percent <= 100:
+        raise DragomanError(f"--abort-if-waiting {text!r} is no share of a step", "for example --abort-if-waiting 50%")
+    return percent / 100
 
 
 def advise_rate(plain: "Recipe", changed: "Recipe") -> None:

@@ -64,6 +64,7 @@ class ComputeProfile:
     local_sum_seconds: float = 0.0  # the gradient summed between the ranks of one host
     peak_flops: float | None = None  # per rank and second: a large matrix product, measured
     method_seconds: dict[str, float] = field(default_factory=dict[str, float])  # arithmetic of an exchange, by name
+    target_tokens: int = 0  # of a step; 0: not said
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +178,7 @@ class Prediction:
     what_if: tuple[WhatIf, ...] = ()
     break_even: str = ""  # in a sentence: from which link on the second host pays
     line: str = ""  # all of it in one line
+    notes: tuple[str, ...] = ()  # what was assumed
     schema: int = SCHEMA
 
 

@@ -34,6 +34,8 @@ class Job:
     command: str
     init: Path | None = None
     price_per_hour: float | None = None  # of all hosts together
+    asks: bool = False  # somebody at a terminal may say no to what is predicted
+    most_waiting: float | None = None  # share of a step; more than that predicted, and the run does not begin
 
     @property
     def folder(self) -> RunFolder:
@@ -48,6 +50,8 @@ class Job:
             "command": self.command,
             "init": None if self.init is None else str(self.init),
             "price_per_hour": self.price_per_hour,
+            "asks": self.asks,
+            "most_waiting": self.most_waiting,
         }
         return json.dumps(values)
 
@@ -63,6 +67,8 @@ class Job:
             values["command"],
             None if init is None else Path(init).expanduser(),
             values["price_per_hour"],
+            values["asks"],
+            values["most_waiting"],
         )
 
 
@@ -74,6 +80,8 @@ def make_job(
     command: str,
     init: str | None = None,
     price_per_hour: float | None = None,
+    asks: bool = False,
+    most_waiting: float | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Job:
     """The next attempt of a run, after every check that needs no torch; makes the run folder."""
@@ -98,7 +106,8 @@ def make_job(
         manifest = read_manifest(folder)
         check_same_run(manifest, recipe, shards.manifest.fingerprint, run)
         attempt = max((entry.attempt for entry in manifest.attempts), default=0) + 1
-    return Job(recipe, data, run, attempt, command, init_weights, price_per_hour)
+    # Whoever goes on with a run has agreed to it before.
+    return Job(recipe, data, run, attempt, command, init_weights, price_per_hour, asks and attempt == 1, most_waiting)
 
 
 def open_run(recipe: dict[str, Any], data: str, run: str, **given: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from dragoman.errors import DragomanError
 from dragoman.launch.control.detached import last_lines, start_detached
 from dragoman.launch.hosts.facts import absolute_path
+from dragoman.run.consent import answer, open_question
 from dragoman.run.control import CONTROLLER, Control, hosts_log_path, is_alive, read_control
 from dragoman.run.folder import RunFolder, create_run_folder, is_locked
 
@@ -61,7 +62,7 @@ def look(run: str, offset: int | None = None, num_last: int = 20, wait_seconds: 
     while True:
         was_alive = is_alive(control, folder)
         data = _read(path, offset)
-        if data or not was_alive or time.monotonic() >= deadline:
+        if data or not was_alive or open_question(folder) is not None or time.monotonic() >= deadline:
             break
         time.sleep(POLL_SECONDS)
         control = read_control(folder) or control
@@ -76,7 +77,13 @@ def look(run: str, offset: int | None = None, num_last: int = 20, wait_seconds: 
         "exit_code": control.exit_code,
         "reason": control.reason,
         "members": [member["name"] for member in control.members],
+        "question": open_question(folder) if was_alive else None,
     }
+
+
+def answer_run(run: str, is_yes: bool) -> None:
+    """What the person at the terminal says to the question that the run asks before its first step."""
+    answer(RunFolder(absolute_path(run)), is_yes)
 
 
 def log_size(run: str) -> int:
@@ -151,6 +158,7 @@ RUN_OPS: Mapping[str, Callable[..., Any]] = {
     "start_controller": start_controller,
     "start_agent": start_agent,
     "look": look,
+    "answer_run": answer_run,
     "log_size": log_size,
     "stop_run": stop_run,
 }

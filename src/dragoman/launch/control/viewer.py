@@ -93,6 +93,8 @@ def follow(place: Place, say: Say, num_last: int, offset: int | None = None) -> 
                 sys.stdout.flush()
             elif not answer["is_alive"]:
                 return _last_word(answer, say)
+            elif answer["question"] is not None and sys.stdin.isatty():
+                place.ask("answer_run", is_yes=agrees(answer["question"]))
             if interrupted.is_set():
                 interrupted.clear()
                 if not _wants_stop():
@@ -100,6 +102,19 @@ def follow(place: Place, say: Say, num_last: int, offset: int | None = None) -> 
                     return 0
                 say("stopping: the workers save and leave")
                 _stop_if_running(place, offset)
+
+
+def agrees(question: str) -> bool:
+    """Ask on the terminal; only a clear yes is one."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+    except KeyboardInterrupt:
+        return False
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _stop_if_running(place: Place, offset: int | None) -> None:

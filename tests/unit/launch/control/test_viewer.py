@@ -31,12 +31,13 @@ class Scripted(Place):
 
     def ask(self, op, timeout_seconds=30.0, **arguments):
         self.asked.append((op, arguments))
-        if op == "stop_run":
+        if op in ("stop_run", "answer_run"):
             return {}
         answer = self.answers.pop(0)
         if answer.pop("interrupt", False):
             os.kill(os.getpid(), signal.SIGINT)
-        return {"text": "", "offset": 7, "is_alive": True, "state": "running", "exit_code": None, **answer}
+        standing = {"is_alive": True, "state": "running", "exit_code": None, "question": None}
+        return {"text": "", "offset": 7, **standing, **answer}
 
 
 ENDED = {"is_alive": False, "state": "ended", "exit_code": 1}
@@ -53,6 +54,29 @@ def test_a_killed_controller_is_one_line():
     said = []
     assert follow(Scripted({"is_alive": False}), said.append, 20) == 1
     assert "the controller of this run was killed" in said[0]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_yes"), [("y\n", True), ("Yes\n", True), ("\n", False), ("n\n", False), ("", False)]
+)
+def test_a_question_of_the_run_is_put_on_a_terminal(monkeypatch, capsys, typed, is_yes):
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    place = Scripted({"question": "31 s a step. Continue?"}, ENDED)
+    follow(place, lambda _: None, 20)
+    assert "31 s a step. Continue? [y/N] " in capsys.readouterr().err
+    assert ("answer_run", {"is_yes": is_yes}) in place.asked
+
+
+def test_without_a_terminal_nobody_answers(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    place = Scripted({"question": "Continue?"}, ENDED)
+    follow(place, lambda _: None, 20)
+    assert [op for op, _ in place.asked] == ["look", "look"]
 
 
 def test_ctrl_c_without_a_terminal_detaches(monkeypatch):
