@@ -92,7 +92,24 @@ def _eval(step: int, dice: random.Random) -> EvalRecord:
 
 
 def _sentences(dice: random.Random) -> list[EvalSentence]:
-    words = "the old baker gave his neighbour a warm cake and did not want to sell it".split()
+    words = [
+        "the",
+        "old",
+        "baker",
+        "gave",
+        "his",
+        "neighbour",
+        "a",
+        "warm",
+        "cake",
+        "and",
+        "did",
+        "not",
+        "want",
+        "to",
+        "sell",
+        "it",
+    ]
     return [
         EvalSentence(i, " ".join(words), " ".join(words), " ".join(dice.sample(words, 12)), dice.random() * 50, 26)
         for i in range(500)

@@ -18,6 +18,8 @@ COMMANDS = {
     "demo": "The whole job on the embedded corpus: prepare, train, evaluate, translate, report.",
     "prepare": "Turn parallel text into cleaned, shuffled, encoded shards.",
     "setup": "Install this very version and torch on the hosts, all at once.",
+    "doctor": "Check the machines and measure compute, link and disk before a run.",
+    "plan": "Predict step time, run time and cost of a recipe, before renting too.",
     "train": "Train a model; the same command again goes on where it was.",
     "attach": "Show a run on several hosts again, until it ends; Ctrl-C leaves it running.",
     "stop": "End every worker of a run on every host; they save first.",

@@ -40,3 +40,21 @@ def format_count(number: float) -> str:
     if abs(number) < 1_000_000:
         return f"{number:,.0f}"
     return f"{number / 1e6:,.1f} M"
+
+
+def format_bit_rate(bits_per_second: float) -> str:
+    """As ports are sold: '94.3 Mb/s', '1 Gb/s'."""
+    value = float(bits_per_second) / 1000
+    for unit in ("kb/s", "Mb/s", "Gb/s"):
+        if abs(value) < 999.5 or unit == "Gb/s":
+            return f"{value:.3g} {unit}" if abs(value) < 999.5 else f"{value:,.0f} {unit}"
+        value /= 1000
+    raise AssertionError("the last unit takes all")
+
+
+def format_money(amount: float, currency: str = "$") -> str:
+    """'$6,100', '$12.40': cents only where they matter."""
+    sign = "-" if amount < 0 else ""
+    value = abs(amount)
+    rounded = f"{value:,.2f}" if value < 100 else f"{value:,.0f}"
+    return f"{sign}{currency}{rounded}" if len(currency) == 1 else f"{sign}{rounded} {currency}"

@@ -45,3 +45,25 @@ def test_step_time_has_both_readings():
 @pytest.mark.parametrize(("number", "text"), [(0, "0"), (1_204, "1,204"), (60_900_000, "60.9 M")])
 def test_counts(number, text):
     assert units.format_count(number) == text
+
+
+@pytest.mark.parametrize(
+    ("bits_per_second", "text"),
+    [(94.3e6, "94.3 Mb/s"), (1e9, "1 Gb/s"), (999.9e6, "1 Gb/s"), (5e5, "500 kb/s"), (2.4e12, "2,400 Gb/s")],
+)
+def test_link_speeds_as_ports_are_sold(bits_per_second, text):
+    assert units.format_bit_rate(bits_per_second) == text
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "text"),
+    [
+        (6_134.4, "$", "$6,134"),
+        (12.4, "$", "$12.40"),
+        (0, "€", "€0.00"),
+        (-3, "$", "-$3.00"),
+        (1_234, "EUR", "1,234 EUR"),
+    ],
+)
+def test_money(amount, currency, text):
+    assert units.format_money(amount, currency) == text

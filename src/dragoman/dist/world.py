@@ -81,7 +81,7 @@ class World:
         """Everybody's tensor (the same size everywhere), in the order of ranks, while this rank goes on."""
         if self.is_alone:
             return Pending((), lambda: [payload])
-        carried = payload.to(self._carrier)
+        carried = payload.to(self.carrier)
         parts = [torch.empty_like(carried) for _ in range(self.size)]
         self.sent_bytes += (self.size - 1) * carried.numel() * carried.element_size()
         works = (
@@ -95,7 +95,7 @@ class World:
         """Row i goes to rank i; the rows that came, in the order of ranks."""
         if self.is_alone:
             return chunks
-        carried = chunks.to(self._carrier)
+        carried = chunks.to(self.carrier)
         received = torch.empty_like(carried)
         self.sent_bytes += (self.size - 1) * carried[0].numel() * carried.element_size()
         if self._is_nccl:
@@ -111,6 +111,16 @@ class World:
         receiving = [dist.irecv(incoming[peer], group=self._group, group_src=peer) for peer in reversed(peers)]
         sending = [dist.isend(outgoing[peer], group=self._group, group_dst=peer) for peer in peers]
         return [_work(work) for work in (*receiving, *sending)]
+
+    def start_trade(
+        self, peer: int, outgoing: torch.Tensor | None = None, incoming: torch.Tensor | None = None
+    ) -> Pending[torch.Tensor | None]:
+        """Between this rank and one other alone: give, take, or both at once. Gives what came, in place."""
+        parts = [(dist.isend, outgoing), (dist.irecv, incoming)]
+        trades = [dist.P2POp(op, part, group=self._group, group_peer=peer) for op, part in parts if part is not None]
+        if outgoing is not None:
+            self.sent_bytes += outgoing.numel() * outgoing.element_size()
+        return Pending(dist.batch_isend_irecv(trades), lambda: incoming)
 
     def broadcast(self, tensor: torch.Tensor) -> torch.Tensor:
         """Rank 0's values on every rank, in place."""
@@ -132,11 +142,12 @@ class World:
         """All ranks leave the block at once; if one fails there, it says why and the others end quietly with it."""
         try:
             yield
-        except DragomanError:
-            self.any(True)
+        except DragomanError as error:
+            self.gather(error.exit_code)
             raise
-        if self.any(False):
-            raise SystemExit(DragomanError.exit_code)
+        worst = max(self.gather(0))
+        if worst:
+            raise SystemExit(worst)
 
     def gather(self, value: Any) -> list[Any]:
         """Every rank's value (plain JSON), in the order of ranks, on every rank."""
@@ -170,7 +181,7 @@ class World:
         return result
 
     @property
-    def _carrier(self) -> torch.device:
+    def carrier(self) -> torch.device:
         """gloo gathers on the CPU only, nccl on the GPU only; both sum wherever the tensor lies."""
         return self.device if self._is_nccl else torch.device("cpu")
 

@@ -134,9 +134,10 @@ class Transformer(nn.Module):
         self.config = config
         self.embedding = nn.Embedding(vocab_size, config.d_model)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
         pre = config.norm == "pre"
+        # In the order of use: gradients leave from the end, and one that is late holds back those beside it.
         self.encoder_norm = nn.LayerNorm(config.d_model) if pre else nn.Identity()
+        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
         self.decoder_norm = nn.LayerNorm(config.d_model) if pre else nn.Identity()
         self.register_buffer("positions", position_table(config), persistent=False)
 

@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dragoman.plan.payload import Precision, encoded_bytes, ring_bytes
+from dragoman.plan.payload import Precision
+from dragoman.plan.shapes import Bucket
+from dragoman.plan.step import flow_of
+from dragoman.plan.traffic import Placement, dense_traffic, diloco_traffic, sync_of
+from dragoman.run.promise import LinkProfile
 from dragoman.units import format_bytes, format_seconds
 
 MOST_WAITING = 0.03  # of a step's compute
@@ -71,16 +75,16 @@ def choose(facts: Facts, ladder: Sequence[Option] = LADDER) -> Choice:
 
 def predict(option: Option, facts: Facts) -> Choice:
     """Bytes and seconds of one step."""
+    placement = Placement(facts.num_hosts, facts.num_ranks)
     if option.method == "dense":
-        sent = ring_bytes(encoded_bytes(facts.num_parameters, option.precision), facts.num_ranks)
-        hidden = facts.overlap_seconds
-        latency = 2 * facts.latency_seconds  # the sum of the losses follows the gradients
+        # Which parts of the gradient are ready when is not known here: all of it may use the overlap.
+        traffic = dense_traffic((Bucket(facts.num_parameters, 0.0),), option.precision, placement)
     else:
-        sent = (facts.num_hosts - 1) * encoded_bytes(-(-facts.num_parameters // option.every_steps), option.precision)
-        hidden = facts.compute_seconds
-        latency = facts.latency_seconds
-    transfer = sent / (facts.bytes_per_second * USABLE_SHARE) + latency
-    return Choice(option, sent, transfer, max(0.0, transfer - hidden))
+        sync = sync_of("diloco", precision=option.precision, every_steps=option.every_steps)
+        traffic = diloco_traffic(facts.num_parameters, sync, placement)
+    link = LinkProfile(facts.bytes_per_second * USABLE_SHARE, facts.latency_seconds)
+    flow = flow_of(traffic, link, facts.overlap_seconds, facts.compute_seconds)
+    return Choice(option, traffic.sent_bytes, flow.transfer_seconds, flow.waiting_seconds)
 
 
 def explain(choice: Choice, facts: Facts) -> list[str]:

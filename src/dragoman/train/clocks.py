@@ -19,6 +19,8 @@ class Clock(Protocol, Generic[M]):
 
     def seconds(self, start: M, end: M) -> float: ...
 
+    def give_back(self, marks: list[M]) -> None: ...
+
 
 class HostClock:
     """A mark is a moment of this process."""
@@ -35,12 +37,19 @@ class HostClock:
     def seconds(self, start: float, end: float) -> float:
         return end - start
 
+    def give_back(self, marks: list[float]) -> None:
+        pass
+
 
 class GpuClock:
-    """A mark is an event in the GPU's queue, reached when all that was queued before it is done."""
+    """A mark is an event in the GPU's queue, reached when all that was queued before it is done. Events are used again:
+    making one takes longer than recording it."""
+
+    def __init__(self) -> None:
+        self._free: list[torch.cuda.Event] = []
 
     def mark(self) -> torch.cuda.Event:
-        event = torch.cuda.Event(enable_timing=True)
+        event = self._free.pop() if self._free else torch.cuda.Event(enable_timing=True)
         event.record()
         return event
 
@@ -52,6 +61,9 @@ class GpuClock:
 
     def seconds(self, start: torch.cuda.Event, end: torch.cuda.Event) -> float:
         return start.elapsed_time(end) / 1000
+
+    def give_back(self, marks: list[torch.cuda.Event]) -> None:
+        self._free += marks
 
 
 def clock_of(device: torch.device) -> "Clock[object]":

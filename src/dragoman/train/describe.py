@@ -29,7 +29,7 @@ def describe_run(
     job: Job, world: World, data: ShardSet, precision: str, num_parameters: int, exchange: Exchange
 ) -> Manifest:
     """A fresh manifest, or the one of earlier attempts with this attempt added."""
-    hosts = _hosts(world)  # all ranks at once, before anything that one of them may refuse
+    hosts = describe_hosts(world)  # all ranks at once, before anything that one of them may refuse
     attempt = Attempt(job.attempt, time.time(), job.command, world.size)
     earlier = read_manifest(job.folder) if job.folder.manifest_path.exists() else None
     return Manifest(
@@ -56,7 +56,7 @@ def _versions() -> dict[str, str]:
     return {"dragoman": __version__, "python": platform.python_version(), "torch": torch.__version__, **packages}
 
 
-def _hosts(world: World) -> tuple[Host, ...]:
+def describe_hosts(world: World) -> tuple[Host, ...]:
     """Every machine once, in the order of ranks."""
     told = world.gather(_host(world))
     counts = Counter(values["name"] for values in told)

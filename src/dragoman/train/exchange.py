@@ -1,31 +1,19 @@
-"""Settles how a run's ranks stay together, before its first step; `auto` measures compute and link for that."""
+"""Settles how a run's ranks stay together, before its first step; `auto` chooses by measured compute and link."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 
-from dragoman.config import Recipe, SyncConfig
-from dragoman.data.batches import BatchPlan
-from dragoman.dist.clock import now
-from dragoman.dist.probe import measure_link
+from dragoman.config import SyncConfig
 from dragoman.dist.world import World
-from dragoman.model.flat import FlatModel
-from dragoman.model.transformer import Transformer
 from dragoman.plan.exchange import Choice, Facts, choose, explain
+from dragoman.run.promise import Profile
 from dragoman.run.reader import read_manifest
 from dragoman.run.records import Exchange
-from dragoman.train.feed import Microbatch, feed
 from dragoman.train.job import Job
-from dragoman.train.objective import summed_losses
-
-NUM_TIMED = 3
 
 
-def settle_exchange(
-    job: Job, world: World, flat: FlatModel, compute_seconds: Callable[[], tuple[float, float]]
-) -> Exchange:
+def settle_exchange(job: Job, world: World, profile: Profile) -> Exchange:
     """The recipe's method; where it says auto, what an earlier attempt on as many hosts found, or a fresh choice."""
-    num_hosts = 1 + max(world.gather(world.host_number))
+    num_hosts = len(profile.hosts)
     if job.recipe.sync.method != "auto":
         return Exchange(
             job.recipe.sync.model_dump(), num_hosts, [f"exchange: {job.recipe.sync.method}, as the recipe says"]
@@ -35,21 +23,27 @@ def settle_exchange(
     known = world.gather(_earlier(job))[0]
     if known is not None and known["num_hosts"] == num_hosts:
         return Exchange(**known)
-    seconds, overlap = (max(values) for values in zip(*world.gather(compute_seconds()), strict=True))
-    link = measure_link(world)
-    facts = Facts(
-        num_parameters=flat.weights.numel(),
-        num_hosts=num_hosts,
-        num_ranks=world.size,
-        compute_seconds=seconds,
-        overlap_seconds=overlap,
-        bytes_per_second=link.bytes_per_second,
-        latency_seconds=link.latency_seconds,
-    )
+    facts = _facts(job, world, profile)
     choice = choose(facts)
     option = choice.option
     settings = _settings(job.recipe.sync, option.method, option.precision, option.every_steps)
     return Exchange(settings, num_hosts, explain(choice, facts), {**asdict(facts), **_cost(choice)})
+
+
+def _facts(job: Job, world: World, profile: Profile) -> Facts:
+    compute, link = profile.compute, profile.link
+    assert compute is not None, "compute is measured before every run"
+    assert link is not None, "several hosts have a link"
+    pieces = -(-job.recipe.batch.num_microbatches // world.size)
+    return Facts(
+        num_parameters=compute.num_parameters,
+        num_hosts=len(profile.hosts),
+        num_ranks=world.size,
+        compute_seconds=pieces * (compute.forward_seconds + compute.backward_seconds),
+        overlap_seconds=compute.backward_seconds,
+        bytes_per_second=link.bytes_per_second,
+        latency_seconds=link.latency_seconds,
+    )
 
 
 def _earlier(job: Job) -> dict[str, object] | None:
@@ -70,32 +64,3 @@ def _cost(choice: Choice) -> dict[str, float]:
         "transfer_seconds": choice.transfer_seconds,
         "waiting_seconds": choice.waiting_seconds,
     }
-
-
-def compute_seconds(
-    model: Transformer,
-    recipe: Recipe,
-    plan: BatchPlan,
-    world: World,
-    autocast: Callable[[], AbstractContextManager[object]],
-) -> tuple[float, float]:
-    """Seconds of this rank's share of a step, and of it the part in which finished gradients could travel."""
-    pieces = next(feed(plan, world, [1])).microbatches
-    if not pieces:
-        return 0.0, 0.0
-    longest = max(pieces, key=lambda piece: len(piece.labels))
-    timed = sorted(_forward_backward(model, recipe, longest, autocast) for _ in range(NUM_TIMED))
-    forward, backward = timed[0]  # the first pass pays for allocations and kernels
-    model.zero_grad(set_to_none=False)
-    return len(pieces) * (forward + backward), backward
-
-
-def _forward_backward(
-    model: Transformer, recipe: Recipe, piece: Microbatch, autocast: Callable[[], AbstractContextManager[object]]
-) -> tuple[float, float]:
-    start = now(piece.labels.device)
-    with autocast():
-        sums = summed_losses(model, piece, recipe.train.label_smoothing)
-    middle = now(piece.labels.device)
-    sums.loss.backward()
-    return middle - start, now(piece.labels.device) - middle

@@ -21,13 +21,14 @@ from dragoman.plan.schedule import lr_at
 from dragoman.train.checkpoint import Checkpoints
 from dragoman.train.clocks import clock_of
 from dragoman.train.describe import describe_run
-from dragoman.train.exchange import compute_seconds, settle_exchange
+from dragoman.train.exchange import settle_exchange
 from dragoman.train.feed import feed
 from dragoman.train.job import Job
 from dragoman.train.meter import Meter
 from dragoman.train.objective import summed_losses
 from dragoman.train.optim import make_optimizer, set_learning_rate
 from dragoman.train.progress import SaveTimer
+from dragoman.train.promise import measure_run, promise_run
 from dragoman.train.recorder import Recorder
 from dragoman.train.stop import Stopper
 from dragoman.train.validate import Validator
@@ -48,7 +49,8 @@ def train(job: Job, world: World) -> str:
     model.to(world.device, torch.float64 if precision == "fp64" else torch.float32).train()
     flat = FlatModel(model)
     optimizer = make_optimizer(flat, recipe.optim)
-    exchange = settle_exchange(job, world, flat, partial(compute_seconds, model, recipe, plan, world, autocast))
+    profile = measure_run(job, world, model, flat, plan, autocast, precision)
+    exchange = settle_exchange(job, world, profile)
     sync = make_sync(SyncConfig.model_validate(exchange.settings), world, flat)
     checkpoints = Checkpoints(folder, world, model, optimizer, sync, recipe, data.vocab_path)
     progress, notes = checkpoints.restore()
@@ -56,6 +58,9 @@ def train(job: Job, world: World) -> str:
     stopper = Stopper(recipe.train, progress)
     save_timer = SaveTimer(recipe.checkpoint.every_minutes)
     recorder = Recorder(job, world, progress.step + 1)
+    with world.together():
+        if world.is_first:
+            promise_run(job, data, profile, exchange, recorder.say)
     with world.together():
         manifest = describe_run(job, world, data, precision, flat.weights.numel(), exchange)
         recorder.start(manifest, plan, progress, notes)
@@ -67,55 +72,58 @@ def train(job: Job, world: World) -> str:
     meter = Meter(clock_of(world.device))
     while reason is None:
         step = progress.step + 1
-        with meter.phase("data"):
-            step_input = next(inputs)
+        meter.begin("data")
+        step_input = next(inputs)
+        meter.begin("other")
         num_tokens = step_input.plan.target_tokens
         flat.zero()
         totals = torch.zeros(5, dtype=torch.float64, device=world.device)
         for piece in step_input.microbatches:
             torch.manual_seed(dropout_seed(recipe.train.seed, step, piece.index))
-            with meter.phase("forward"), autocast():
+            meter.begin("forward")
+            with autocast():
                 sums = summed_losses(model, piece, recipe.train.label_smoothing)
-            with meter.phase("backward"):
-                if piece is step_input.microbatches[-1]:
-                    sync.begin_last_backward()
-                (sums.loss / num_tokens).backward()
+            meter.begin("backward")
+            if piece is step_input.microbatches[-1]:
+                sync.begin_last_backward()
+            (sums.loss / num_tokens).backward()
             totals[:2] += torch.stack([sums.loss.detach(), sums.nll])
-        with meter.phase("exchange"):
-            sync.exchange(step_input.own_tokens, num_tokens)
-        with meter.phase("optimizer"):
-            norm = flat.clip(recipe.optim.max_norm).item()
-            rate = lr_at(step, recipe.optim, recipe.model.d_model, recipe.train.max_steps)
-            if math.isfinite(norm):
-                set_learning_rate(optimizer, rate * sync.rate_factor)
-                optimizer.step()
-            else:
-                recorder.warn(step, f"gradient norm {norm} at step {step:,}: its update was left out")
+        meter.begin("exchange")
+        sync.exchange(step_input.own_tokens, num_tokens)
+        meter.begin("optimizer")
+        norm = flat.clip(recipe.optim.max_norm).item()
+        rate = lr_at(step, recipe.optim, recipe.model.d_model, recipe.train.max_steps)
+        if math.isfinite(norm):
+            set_learning_rate(optimizer, rate * sync.rate_factor)
+            optimizer.step()
+        else:
+            recorder.warn(step, f"gradient norm {norm} at step {step:,}: its update was left out")
         # The ranks' votes cross the link with the losses, so that all of them take the same branch.
         totals[2:] = torch.tensor([*stopper.votes(), world.is_first and save_timer.is_due()])
-        with meter.phase("exchange"):
-            arrived = sync.advance(step, totals)
+        meter.begin("exchange")
+        arrived = sync.advance(step, totals)
         progress.step = step
         progress.target_tokens += num_tokens
         stopper.tick()
         reason = stopper.reason(*votes_of(arrived)[:2])
         if reason not in (None, "interrupted"):
-            with meter.phase("exchange"):
-                arrived += sync.finish()
+            arrived += sync.finish()
+        meter.begin("other")
 
         is_evaluation = step % recipe.evaluate.every_steps == 0 or reason not in (None, "interrupted")
         is_save = is_evaluation or reason is not None or step % recipe.checkpoint.every_steps == 0
         if is_evaluation:
-            with meter.phase("validation"), sync.shared_weights():
+            meter.begin("validation")
+            with sync.shared_weights():
                 evaluations = validator.run(model, autocast(), step, job.attempt)
                 gains = progress.note_evaluation(evaluations[0].record) if evaluations else []
                 recorder.evaluation(step, evaluations, gains)
                 recorder.clocks(step)
                 reason = reason or stopper.reason()
         if is_save or votes_of(arrived)[2]:
-            with meter.phase("checkpoint"):
-                arrived += sync.settle()
-                recorder.checkpoint(step, checkpoints.save(progress))
+            meter.begin("checkpoint")
+            arrived += sync.settle()
+            recorder.checkpoint(step, checkpoints.save(progress))
             save_timer.reset()
         meter.end_step(set_time=is_evaluation)
         recorder.step(step_input.plan, rate, norm, sync.sent_bytes)
@@ -141,7 +149,7 @@ def resolve_precision(wanted: str, device: torch.device) -> str:
     """`auto` is bf16 where the GPU has it and fp32 elsewhere."""
     if wanted != "auto":
         return wanted
-    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
 
 
 def dropout_seed(seed: int, step: int, microbatch: int) -> int:

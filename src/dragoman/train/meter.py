@@ -5,13 +5,13 @@ A GPU is told what to do long before it does it, so that a step's times are know
 
 import time
 from collections import deque
-from collections.abc import Generator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 
 from dragoman.train.clocks import Clock
 
 PHASES = ("data", "forward", "backward", "exchange", "optimizer", "validation", "checkpoint")
+OTHER = "other"
 
 
 @dataclass(frozen=True)
@@ -30,29 +30,25 @@ class StepTimes:
 
 @dataclass
 class _Step:
-    start: object
-    phases: list[tuple[str, object, object]] = field(default_factory=list)
+    marks: list[tuple[str, object]]  # each begins a phase, and ends the one before
     end: object = None
     end_time: float | None = None  # unix seconds, where they were read
 
 
 class Meter:
-    """Marks phases; `end_step` closes a step, `take` gives the steps whose last mark has been reached."""
+    """Marks where phases begin; `end_step` closes a step, `take` gives the steps whose last mark has been reached."""
 
     def __init__(self, clock: Clock[object]) -> None:
         self._clock = clock
-        self._step = _Step(clock.mark())
+        start = clock.mark()
+        self._step = _Step([(OTHER, start)])
         self._ended: deque[_Step] = deque()
-        self._clock.await_mark(self._step.start)
+        clock.await_mark(start)
         self._time = time.time()  # unix seconds at the start of the oldest step that was not taken
 
-    @contextmanager
-    def phase(self, name: str) -> Generator[None]:
-        start = self._clock.mark()
-        try:
-            yield
-        finally:
-            self._step.phases.append((name, start, self._clock.mark()))
+    def begin(self, phase: str) -> None:
+        """What follows belongs to this phase, until the next one begins."""
+        self._step.marks.append((phase, self._clock.mark()))
 
     def end_step(self, set_time: bool = False) -> None:
         """The step ends here, and the next one begins. `set_time` waits for the mark and reads the host's clock: a
@@ -63,7 +59,7 @@ class Meter:
             self._clock.await_mark(end)
             self._step.end_time = time.time()
         self._ended.append(self._step)
-        self._step = _Step(end)
+        self._step = _Step([(OTHER, end)])
 
     def take(self, wait: bool = False) -> list[StepTimes]:
         """The steps that have ended, oldest first, each once; with `wait` all of them."""
@@ -73,14 +69,17 @@ class Meter:
             self._clock.await_mark(step.end)
             taken.append(self._times(step))
             self._time = taken[-1].end
+            self._clock.give_back([mark for _, mark in step.marks])  # the end is the next step's start
         return taken
 
     def _times(self, step: _Step) -> StepTimes:
-        seconds: dict[str, float] = dict.fromkeys(PHASES, 0.0)
-        for name, start, end in step.phases:
-            seconds[name] += self._clock.seconds(start, end)
-        wall = self._clock.seconds(step.start, step.end)
-        exchange = next((start for name, start, _ in step.phases if name == "exchange"), None)
-        began = None if exchange is None else self._time + self._clock.seconds(step.start, exchange)
-        parts = {**seconds, "other": wall - sum(seconds.values()), "wall": wall}
-        return StepTimes(parts, step.end_time or self._time + wall, began)
+        seconds: dict[str, float] = dict.fromkeys((*PHASES, OTHER), 0.0)
+        begun: float | None = None
+        passed = 0.0
+        for (phase, start), (_, end) in pairwise([*step.marks, ("", step.end)]):
+            if phase == "exchange" and begun is None:
+                begun = self._time + passed
+            part = self._clock.seconds(start, end)
+            seconds[phase] += part
+            passed += part
+        return StepTimes({**seconds, "wall": passed}, step.end_time or self._time + passed, begun)

@@ -1,7 +1,9 @@
 """Everything a run says of itself, in one place: records, TensorBoard, the screen. Never raises into training."""
 
+import time
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 from dragoman.data.batches import BatchPlan, StepPlan
 from dragoman.dist.clock import clock_offsets
@@ -12,6 +14,7 @@ from dragoman.run.tensorboard import TensorBoardWriter
 from dragoman.run.writer import RunWriter, write_manifest
 from dragoman.train.card import CardCounter
 from dragoman.train.console import Console
+from dragoman.train.findings import Findings
 from dragoman.train.job import Job
 from dragoman.train.meter import StepTimes
 from dragoman.train.progress import Progress
@@ -20,6 +23,8 @@ from dragoman.train.validate import Evaluation
 from dragoman.units import format_bytes_both, format_count, format_seconds
 
 DECIMALS = 6  # microseconds; more digits would double the largest files of a run
+# Before that a run has nothing to say, and one that ends at once should not wait for it.
+FINDINGS_FROM_STEPS, FINDINGS_FROM_SECONDS = 20, 5.0
 SAMPLE_WIDTH = 160  # an untrained model may repeat a word for ever
 
 
@@ -51,6 +56,8 @@ class Recorder:
         self._untimed: deque[_Update] = deque()
         self._untold: deque[_Update] = deque()
         self._losses: deque[tuple[float, float]] = deque()
+        self._findings: Findings | None = None
+        self._num_steps, self._last_step, self._started = 0, 0, time.monotonic()
         self._sampler: Sampler | None = None
         if world.local_rank == 0:
             self._sampler = Sampler(job.attempt, world.host, job.folder.path, self._writer.write)
@@ -77,6 +84,10 @@ class Recorder:
             say(f"going on from step {progress.step:,}")
         for note in notes:
             self.warn(progress.step, note)
+
+    def say(self, text: str) -> None:
+        """A line for the person who watches, and for the log."""
+        self._console.say(text)
 
     def warn(self, step: int, text: str) -> None:
         if self._world.is_first:
@@ -143,8 +154,20 @@ class Recorder:
         )
         self._writer.write(record)
         self._console.step(record)
+        self._look_for_findings(plan.step)
         if self._scalars is not None and plan.step % self._log_every == 0:
             self._scalars.write_step(record)
+
+    def _look_for_findings(self, step: int) -> None:
+        self._num_steps, self._last_step = self._num_steps + 1, step
+        is_time = time.monotonic() - self._started > FINDINGS_FROM_SECONDS
+        if self._findings is None and is_time and self._num_steps >= FINDINGS_FROM_STEPS:
+            self._findings = Findings(self._job.run, self._finding)
+
+    def _finding(self, finding: dict[str, Any]) -> None:
+        text = f"{finding['title']}: {finding['evidence']} {finding['advice']}"
+        self._writer.write_event("finding", self._last_step, code=finding["code"], text=text)
+        self._console.say(f"{finding['level']} ({finding['code']}): {text}")
 
     def evaluation(self, step: int, evaluations: list[Evaluation], gains: list[Pointer]) -> None:
         """Scores, every hypothesis, and a few samples on the screen."""
@@ -168,6 +191,8 @@ class Recorder:
 
     def end(self, progress: Progress, reason: str) -> None:
         """Close everything; what is queued is written."""
+        if self._findings is not None:
+            self._findings.close()
         if self._world.is_first:
             kind = "stopped" if reason == "interrupted" else "finished"
             self._writer.write_event(kind, progress.step, reason=reason)

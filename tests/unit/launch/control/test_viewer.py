@@ -88,11 +88,6 @@ def test_ctrl_c_without_a_terminal_detaches(monkeypatch):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 @pytest.mark.parametrize(("typed", "is_stopped"), [("\n", False), ("d\n", False), ("s\n", True), ("stop\n", True)])
 def test_ctrl_c_on_a_terminal_asks(monkeypatch, capsys, typed, is_stopped):
     monkeypatch.setattr("sys.stdin", Terminal(typed))

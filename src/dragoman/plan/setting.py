@@ -1,0 +1,219 @@
+"""Everything a prediction is made from, in one place: recipe, machines, link, text, prices. No arithmetic on times.
+
+`train` and `plan` build it from a profile, `plan` also from machines that are not rented yet.
+"""
+
+from dataclasses import dataclass, replace
+
+from dragoman.config import Recipe, SyncConfig
+from dragoman.errors import DragomanError
+from dragoman.model.size import size_of
+from dragoman.plan.compute import Range, estimate, fitted
+from dragoman.plan.exchange import Facts, choose
+from dragoman.plan.gpus import find_gpu
+from dragoman.plan.machines import Machines
+from dragoman.plan.shapes import Parameter, parameters_of
+from dragoman.plan.text import TextFacts, text_of_recipe
+from dragoman.plan.traffic import Placement
+from dragoman.run.promise import LinkProfile, Profile
+from dragoman.units import format_bytes
+
+USUAL_LATENCY_SECONDS = 0.0005  # of a sum of one number between hosts of one data centre
+USUAL_DISK_RATE = 200e6
+# How far a table's link may be off, either way; a profile's whole step time may be off by as much as ACCURACY.
+LINK_RANGE = (0.92, 1.04)
+ACCURACY = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """None: not known. In one currency."""
+
+    per_hour: float | None = None  # of all machines together
+    per_gb: float | None = None  # of traffic that leaves a host
+    per_gb_month: float | None = None  # of disk
+    currency: str = "$"
+
+
+NO_PRICES = Prices()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One run on one set of machines."""
+
+    recipe: Recipe  # its `sync` says what is exchanged; auto is settled by `settled`
+    text: TextFacts
+    placement: Placement
+    compute: Range
+    link: LinkProfile | None  # None: one host
+    prices: Prices
+    num_steps: int
+    machines: str  # in words
+    is_measured: bool  # compute and link come from a profile of this recipe
+    disk_bytes_per_second: float = USUAL_DISK_RATE
+    is_gpu: bool = True
+    notes: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return parameters_of(self.recipe.model, self.text.vocab_size)
+
+    @property
+    def pieces_per_rank(self) -> int:
+        """Microbatches of the rank that has most."""
+        return -(-self.recipe.batch.num_microbatches // self.placement.num_ranks)
+
+
+def setting_of_machines(
+    recipe: Recipe,
+    machines: Machines,
+    link_bytes_per_second: float | None = None,
+    text: TextFacts | None = None,
+    prices: Prices = NO_PRICES,
+    num_steps: int | None = None,
+) -> Setting:
+    """Before renting: compute from the table of GPUs, the link as it is sold."""
+    text = text or text_of_recipe(recipe)
+    if machines.num_hosts > 1 and link_bytes_per_second is None:
+        raise DragomanError(f"{machines.num_hosts} hosts are joined by a link", "say how fast it is: --link 1gbit")
+    link = None
+    if link_bytes_per_second is not None:
+        link = LinkProfile(link_bytes_per_second, USUAL_LATENCY_SECONDS)
+    return Setting(
+        recipe=recipe,
+        text=text,
+        placement=machines.placement,
+        compute=estimate(recipe, text.vocab_size, machines),
+        link=link,
+        prices=prices,
+        num_steps=num_steps or recipe.train.max_steps,
+        machines=machines.name,
+        is_measured=False,
+        is_gpu=machines.gpu is not None,
+        notes=(*_machine_notes(recipe, text.vocab_size, machines), *_text_notes(text)),
+    )
+
+
+def setting_of_profile(
+    recipe: Recipe,
+    profile: Profile,
+    text: TextFacts | None = None,
+    prices: Prices = NO_PRICES,
+    num_steps: int | None = None,
+) -> Setting:
+    """From what was measured; what the profile lacks is estimated, and then the setting is not measured."""
+    text = text or text_of_recipe(recipe)
+    num_hosts = max(1, len(profile.hosts))
+    placement = Placement(num_hosts, sum(host.num_ranks for host in profile.hosts) or 1)
+    if num_hosts > 1 and profile.link is None:
+        raise DragomanError(
+            f"the profile names {num_hosts} hosts and no link between them", "measure it: `dragoman doctor --hosts ...`"
+        )
+    notes = _text_notes(text)
+    if profile.compute is None:
+        machines = _machines_of(profile, placement)
+        compute, is_fit = estimate(recipe, text.vocab_size, machines), False
+        notes += ("the profile has no compute time: it is estimated from the table of GPUs",)
+    else:
+        own, is_fit = fitted(profile.compute, recipe, text.vocab_size)
+        compute = Range(own, own, own)
+        if not is_fit:
+            notes += ("the profile timed another model or batch: its compute time is scaled to this recipe",)
+    disks = [host.disk_bytes_per_second for host in profile.hosts if host.disk_bytes_per_second]
+    gpus = sorted({gpu for host in profile.hosts for gpu in host.gpus})
+    return Setting(
+        recipe=recipe,
+        text=text,
+        placement=placement,
+        compute=compute,
+        link=profile.link if num_hosts > 1 else None,
+        prices=_with_host_prices(prices, profile),
+        num_steps=num_steps or recipe.train.max_steps,
+        machines=_described(profile, placement, gpus),
+        is_measured=is_fit,
+        disk_bytes_per_second=min(disks, default=USUAL_DISK_RATE),
+        is_gpu=bool(gpus),
+        notes=notes,
+    )
+
+
+def with_sync(setting: Setting, sync: SyncConfig) -> Setting:
+    """The same run with another exchange."""
+    return replace(setting, recipe=setting.recipe.model_copy(update={"sync": sync}))
+
+
+def settled(setting: Setting) -> Setting:
+    """With `auto` decided, as `train` would decide it."""
+    sync = setting.recipe.sync
+    if sync.method != "auto":
+        return setting
+    changes: dict[str, object] = {"method": "dense", "precision": "fp32"}
+    if setting.placement.num_hosts > 1 and setting.link is not None:
+        compute = setting.compute.middle
+        facts = Facts(
+            num_parameters=compute.num_parameters,
+            num_hosts=setting.placement.num_hosts,
+            num_ranks=setting.placement.num_ranks,
+            compute_seconds=setting.pieces_per_rank * (compute.forward_seconds + compute.backward_seconds),
+            overlap_seconds=compute.backward_seconds,
+            bytes_per_second=setting.link.bytes_per_second,
+            latency_seconds=setting.link.latency_seconds,
+        )
+        option = choose(facts).option
+        changes = {"method": option.method, "precision": option.precision}
+        if option.method == "diloco":
+            changes |= {"every_steps": option.every_steps, "delay_steps": 1}
+    return with_sync(setting, sync.model_copy(update=changes))
+
+
+def _machines_of(profile: Profile, placement: Placement) -> Machines:
+    first = profile.hosts[0] if profile.hosts else None
+    if first is None or not first.gpus:
+        return Machines(placement.num_hosts, placement.ranks_per_host, None, first.num_cores if first else 1)
+    return Machines(placement.num_hosts, placement.ranks_per_host, find_gpu(first.gpus[0]))
+
+
+def _with_host_prices(prices: Prices, profile: Profile) -> Prices:
+    """The hosts' own prices where nothing else was said and all of them have one."""
+    own = [host.price_per_hour for host in profile.hosts if host.price_per_hour is not None]
+    if prices.per_hour is not None or not own or len(own) < len(profile.hosts):
+        return prices
+    return replace(prices, per_hour=sum(own))
+
+
+def _described(profile: Profile, placement: Placement, gpus: list[str]) -> str:
+    names = ", ".join(host.name for host in profile.hosts) or "this machine"
+    ranks = f"{placement.num_ranks} rank{'s' if placement.num_ranks > 1 else ''}"
+    return f"{names}: {ranks} on {' and '.join(gpus) or 'processors'}"
+
+
+def _machine_notes(recipe: Recipe, vocab_size: int, machines: Machines) -> tuple[str, ...]:
+    gpu = machines.gpu
+    if gpu is None:
+        return (f"compute is estimated for {machines.num_cores} cores a host: a wide range",)
+    notes = [f"compute is estimated from FLOPs and {gpu.name}'s data sheet: `dragoman doctor` measures it"]
+    if not gpu.has_bf16 and recipe.train.precision == "auto":
+        notes.append(f"{gpu.name} has no bf16: computed in fp32")
+    if not gpu.has_bf16 and recipe.train.precision == "bf16":
+        notes.append(f"{gpu.name} has no bf16: the figures are those of mixed precision in fp16")
+    tokens = recipe.batch.target_tokens // recipe.batch.num_microbatches
+    value_bytes = 2 if recipe.train.precision == "bf16" or (recipe.train.precision == "auto" and gpu.has_bf16) else 4
+    needed = size_of(recipe.model, vocab_size).train_bytes(tokens, recipe.model, vocab_size, value_bytes)
+    if needed > 0.9 * gpu.memory_bytes:
+        notes.append(
+            f"training needs about {format_bytes(needed)} of a GPU's memory and {gpu.name} has "
+            f"{format_bytes(gpu.memory_bytes)}: raise batch.num_microbatches"
+        )
+    return tuple(notes)
+
+
+def _text_notes(text: TextFacts) -> tuple[str, ...]:
+    if text.is_known:
+        return ()
+    if text.num_pairs:
+        return (
+            f"no data folder: {text.num_pairs:,} pairs, as the recipe expects, of {text.tokens_per_pair:.0f} "
+            "target tokens, a usual length",
+        )
+    return ("no data folder: how much text there is, and so the epochs, is not known",)

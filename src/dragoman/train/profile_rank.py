@@ -1,0 +1,122 @@
+"""One rank of `dragoman doctor`: `python -m dragoman.train.profile_rank TASK`. Measures link and compute.
+
+The first rank says on its output what is being measured, each line after a mark, and writes the result to a file.
+"""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dragoman.allocator import keep_freed_memory
+from dragoman.config import Recipe
+from dragoman.data.batches import BatchPlan
+from dragoman.data.shards import open_shards
+from dragoman.data.vocab import Vocab
+from dragoman.dist.failures import is_lost_peer
+from dragoman.dist.probe import measure_link
+from dragoman.dist.world import World, open_world
+from dragoman.errors import DragomanError
+from dragoman.model.flat import FlatModel
+from dragoman.model.transformer import Transformer, initialize
+from dragoman.run.control import LOST_PEER
+from dragoman.run.folder import replaced_file
+from dragoman.run.promise import ComputeProfile
+from dragoman.train.loop import resolve_precision
+from dragoman.train.profile import measure_compute
+from dragoman.train.synthetic import SyntheticShard
+from dragoman.train.worker import end_with_launcher, leave
+
+MARK = "doctor> "
+OUT_OF_MEMORY = "the memory does not hold one microbatch of this recipe"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the ranks are told; crosses to them as JSON."""
+
+    out: str  # a file on the first host
+    recipe: dict[str, Any] | None = None  # None: the link alone
+    data: str | None = None  # None: synthetic text
+    is_quiet: bool = False
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def main(argument: str) -> int:
+    """Join the others and measure; the exit code."""
+    keep_freed_memory()
+    task = Task(**json.loads(argument))
+    who = f"rank {os.environ.get('RANK', '0')}"
+    try:
+        world = open_world()
+        who = f"rank {world.rank} on {world.host}"
+        _write(task, world, _measure(task, world))
+    except DragomanError as error:
+        sys.stderr.write(f"error: {error.message}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))
+        return error.exit_code
+    except Exception as error:
+        if is_lost_peer(error) and not os.environ.get("DRAGOMAN_DEBUG"):
+            sys.stderr.write(f"{who} lost its connection to another rank\n")
+            return LOST_PEER
+        sys.stderr.write(f"{who} failed:\n{traceback.format_exc()}")
+        return 1
+    world.close()
+    return 0
+
+
+def _measure(task: Task, world: World) -> dict[str, Any]:
+    def say(text: str) -> None:
+        if world.is_first and not task.is_quiet:
+            sys.stdout.write(f"{MARK}{text}\n")
+            sys.stdout.flush()
+
+    num_hosts = 1 + max(world.gather(world.host_number))
+    link = measure_link(world, say=say) if num_hosts > 1 else None
+    compute = _compute(task, Recipe.model_validate(task.recipe), world, say) if task.recipe is not None else None
+    return {
+        "link": None if link is None else asdict(link),
+        "compute": None if compute is None else asdict(compute),
+        "devices": world.gather([world.host, world.device.type]),
+        "world_size": world.size,
+    }
+
+
+def _compute(task: Task, recipe: Recipe, world: World, say: Callable[[str], None]) -> ComputeProfile:
+    say("compute: building the model")
+    precision = resolve_precision(recipe.train.precision, world.device)
+    autocast = partial(torch.autocast, world.device.type, torch.bfloat16) if precision == "bf16" else nullcontext
+    if task.data is None:
+        shards, vocab_size = [SyntheticShard(recipe)], recipe.vocab.size
+    else:
+        data = open_shards(Path(task.data).expanduser())
+        shards, vocab_size = data.shards, Vocab.load(data.vocab_path).size
+    plan = BatchPlan(shards, recipe.batch, recipe.train.seed)
+    model = Transformer(recipe.model, vocab_size)
+    initialize(model, recipe.train.seed)
+    model.to(world.device, torch.float64 if precision == "fp64" else torch.float32).train()
+    try:
+        return measure_compute(world, recipe, model, FlatModel(model), plan, autocast, precision, say=say)
+    except torch.OutOfMemoryError:
+        raise DragomanError(OUT_OF_MEMORY, "raise batch.num_microbatches, or take a smaller recipe") from None
+
+
+def _write(task: Task, world: World, measured: dict[str, Any]) -> None:
+    if world.is_first:
+        with replaced_file(Path(task.out).expanduser()) as fresh:
+            fresh.write_text(json.dumps(measured) + "\n", encoding="utf-8")
+    world.any(False)
+
+
+if __name__ == "__main__":
+    end_with_launcher()
+    leave(main(sys.argv[1]))

@@ -1,0 +1,108 @@
+"""Measuring compute leaves no trace, and its figures are those of the recipe."""
+
+from contextlib import nullcontext
+
+import pytest
+import torch
+
+from dragoman.data.batches import BatchPlan
+from dragoman.data.shards import open_shards
+from dragoman.dist.arithmetic import arithmetic_seconds
+from dragoman.dist.world import World
+from dragoman.model.flat import FlatModel
+from dragoman.model.transformer import Transformer, initialize
+from dragoman.run.promise import ComputeProfile
+from dragoman.train import profile
+from dragoman.train.profile import measure_compute
+from dragoman.train.synthetic import SyntheticShard
+from small_runs import tiny_recipe
+from thread_worlds import run_ranks
+
+CPU = torch.device("cpu")
+
+
+def made(shards=None) -> tuple[Transformer, FlatModel, BatchPlan]:
+    recipe = tiny_recipe()
+    model = Transformer(recipe.model, recipe.vocab.size)
+    initialize(model, 1)
+    model.train()
+    return model, FlatModel(model), BatchPlan(shards or [SyntheticShard(recipe)], recipe.batch, 1)
+
+
+def measured(world: World, with_methods: bool = False) -> ComputeProfile:
+    model, flat, plan = made()
+    return measure_compute(world, tiny_recipe(), model, flat, plan, nullcontext, "fp32", with_methods=with_methods)
+
+
+def test_weights_gradient_and_luck_stay_as_they_were(phrasebook_data):
+    model, flat, plan = made(open_shards(phrasebook_data).shards)
+    weights, luck = flat.weights.clone(), torch.get_rng_state()
+    found = measure_compute(World(0, 1, 0, CPU), tiny_recipe(), model, flat, plan, nullcontext, "fp32")
+    assert torch.equal(flat.weights, weights)
+    assert torch.equal(torch.get_rng_state(), luck)
+    assert not flat.gradient.any()
+    assert all(p.grad is not None and p.grad.data_ptr() for p in model.parameters())
+    assert found.num_parameters == flat.weights.numel()
+
+
+def test_the_figures_of_a_recipe():
+    found = measured(World(0, 1, 0, CPU), with_methods=True)
+    assert (found.num_microbatches, found.target_tokens, found.num_local_ranks) == (4, 400, 1)
+    assert (found.device, found.precision, found.local_sum_seconds) == ("cpu", "fp32", 0.0)
+    assert 0 < found.forward_seconds < 1 and 0 < found.backward_seconds < 1
+    assert 0 < found.optimizer_seconds < 1
+    assert found.peak_flops is not None and found.peak_flops > 1e9
+    assert found.method_seconds.pop("dense fp32") == 0.0
+    names = {"dense bf16", "int8", "powersgd rank 4", *(f"diloco sign every {every}" for every in (4, 16, 64))}
+    assert found.method_seconds.keys() == names
+    assert all(seconds > 0 for seconds in found.method_seconds.values())
+
+
+def test_the_slowest_rank_counts(monkeypatch):
+    def passes(world, *_):
+        return 0.1 * (1 + world.rank), 0.2 * (1 + world.rank)
+
+    monkeypatch.setattr(profile, "_pass_seconds", passes)
+    found = run_ranks(2, measured)
+    assert found[0] == found[1]
+    assert (found[0].forward_seconds, found[0].backward_seconds) == (0.2, 0.4)
+    assert not found[0].method_seconds
+
+
+def test_of_all_passes_the_slowest_rank_and_no_outlier():
+    steady, jumpy = [(1.0, 2.0)] * 6, [(0.5, 1.0)] * 5 + [(9.0, 9.0)]
+    assert profile._usual([steady, jumpy]) == (1.0, 2.0)
+    assert profile._usual([[], []]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(("full_seconds", "share"), [(0.1, 1), (1.0, 1), (4.0, 4), (1000.0, 25)])
+def test_a_slow_device_is_timed_on_a_part(full_seconds, share):
+    assert profile._fitting_share(full_seconds, 25) == share
+
+
+def test_a_part_of_a_microbatch_has_its_share_of_the_text():
+    _, _, plan = made()
+    tokens = [sum(len(piece.labels) for piece in profile._pieces(plan, World(0, 1, 0, CPU), share)) for share in (1, 2)]
+    assert tokens[0] == pytest.approx(plan.step(1).target_tokens)
+    assert plan.config.num_microbatches == 4, "the plan itself stays"
+    assert tokens[1] < tokens[0]
+
+
+def test_arithmetic_is_that_of_the_real_method():
+    """Among peers that echo, a sum that should be doubled stays: only the time is of use."""
+    _, flat, _ = made()
+    flat.gradient.uniform_()
+    sync = tiny_recipe("sync.method=int8").sync
+    before = flat.gradient.clone()
+    assert arithmetic_seconds(sync, World(0, 1, 0, CPU), 2, flat) > 0
+    assert not torch.equal(flat.gradient, before), "it was encoded and decoded"
+
+
+def test_synthetic_text_fits_the_recipe():
+    recipe = tiny_recipe()
+    shard = SyntheticShard(recipe)
+    assert shard.lengths.max() <= recipe.batch.max_pieces + 1
+    assert len(shard.source_ids) == shard.lengths[:, 0].sum()
+    assert shard.source_ids.max() < recipe.vocab.size
+    assert shard.lengths[:, 1].sum() > recipe.batch.target_tokens
+    assert (shard.source_ids == SyntheticShard(recipe).source_ids).all()
