@@ -12,6 +12,7 @@ from dragoman.launch.control.run_ops import RUN_OPS
 from dragoman.launch.copying.fetching import FETCH_OPS
 from dragoman.launch.copying.mirror import MIRROR_OPS
 from dragoman.launch.copying.push import PUSH_OPS
+from dragoman.launch.hosts.checkup import CHECKUP_OPS
 from dragoman.launch.hosts.facts import host_facts, inspect_folders
 from dragoman.launch.hosts.probe import probe_ops
 from dragoman.launch.hosts.session import serve_session
@@ -26,7 +27,7 @@ def main() -> None:
         os.chdir(Path.home())  # relative paths of a run begin at the login folder
     with probe_ops() as probes:
         folders = {"facts": host_facts, "inspect": inspect_folders, "open_run": open_run}
-        serve_session({**folders, **RUN_OPS, **PUSH_OPS, **FETCH_OPS, **MIRROR_OPS, **probes})
+        serve_session({**folders, **CHECKUP_OPS, **RUN_OPS, **PUSH_OPS, **FETCH_OPS, **MIRROR_OPS, **probes})
 
 
 if __name__ == "__main__":

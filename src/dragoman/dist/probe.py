@@ -5,15 +5,14 @@ part is not counted. Ranks agree on what comes next, since their clocks disagree
 """
 
 import itertools
-import os
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import psutil
 import torch
 
+from dragoman.dist.card import card_speed, exchange_card
 from dragoman.dist.clock import now
 from dragoman.dist.dense import BUCKET_BYTES
 from dragoman.dist.world import Pending, World
@@ -29,7 +28,6 @@ PAIR_WARM_UP_SECONDS, PAIR_SECONDS = 0.25, 0.6
 SUM_BYTES = (256_000, 1_000_000, 4_000_000, 16_000_000, 64_000_000)
 MOST_SUM_SECONDS = 3.0
 SUMS_SHARE = 0.45  # of the budget, at most
-CARD_VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 
 Start = Callable[[int], Pending[Any]]  # sets out a piece of so many bytes
 Pair = tuple[int, int]
@@ -203,6 +201,5 @@ def _pair_speeds(names: list[str], found: list[list[tuple[int, float, float]]]) 
 
 def _card() -> tuple[str | None, int | None]:
     """The card that the launcher chose, and the bits a second it says it runs at."""
-    card = next((os.environ[name] for name in CARD_VARIABLES if os.environ.get(name)), None)
-    stats = psutil.net_if_stats().get(card or "")
-    return card, stats.speed * 1_000_000 if stats is not None and stats.speed > 0 else None
+    card = exchange_card()
+    return card, None if card is None else card_speed(card)

@@ -16,10 +16,10 @@ import torch
 from dragoman import __version__
 from dragoman.data.manifest import Manifest as DataManifest
 from dragoman.data.shards import ShardSet
+from dragoman.dist.card import card_speed, exchange_card
 from dragoman.dist.world import World
 from dragoman.run.reader import read_manifest
 from dragoman.run.records import Attempt, DataSummary, Exchange, Host, Manifest, SideSize
-from dragoman.train.card import card_speed, exchange_card
 from dragoman.train.job import Job, recipe_hash
 
 PACKAGES = ("numpy", "sentencepiece", "sacrebleu", "safetensors")

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.data.batches import BatchPlan, StepPlan
+from dragoman.dist.card import CardCounter
 from dragoman.dist.clock import clock_offsets
 from dragoman.dist.world import World
 from dragoman.run.folder import Pointer
 from dragoman.run.records import Manifest, StepRecord, TimingRecord
 from dragoman.run.tensorboard import TensorBoardWriter
 from dragoman.run.writer import RunWriter, write_manifest
-from dragoman.train.card import CardCounter
 from dragoman.train.console import Console
 from dragoman.train.findings import Findings
 from dragoman.train.job import Job

@@ -9,8 +9,8 @@ from typing import Any
 
 import psutil
 
+from dragoman.dist.card import card_speed
 from dragoman.run.samples import CardSample, SystemSample
-from dragoman.train.card import card_speed
 from dragoman.train.nvml import GpuReader
 
 EVERY_SECONDS = 1.0

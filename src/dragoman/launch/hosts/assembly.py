@@ -42,7 +42,7 @@ def assemble(
         problems = Problems()
         facts = survey_hosts(opened, problems)
         is_first_here = opened[0] in facts and facts[opened[0]]["identity"] == machine_identity()
-        paths = {"data": _path(data, is_first_here), "run": _path(run, is_first_here)}
+        paths = {"data": path_on_hosts(data, is_first_here), "run": path_on_hosts(run, is_first_here)}
         folders = ask_all(list(facts), "inspect", problems, **paths)
         check_run_folders(folders, needs_bytes, problems)
         pushed = _open_local(local_data or Path(data).expanduser()) if push_data else None
@@ -55,7 +55,7 @@ def assemble(
             push_data_folder(lacking, pushed, paths["data"], say)
         network = find_network(opened, list(facts.values()), interface, subnet, say)
         say(f"network: {network.describe()}")
-        members = _members(facts, network, say)
+        members = members_of(facts, network, say)
     resolved = {kind: _resolve([folder[kind] for folder in folders.values()], paths[kind]) for kind in paths}
     return Team(
         members,
@@ -68,7 +68,7 @@ def assemble(
     )
 
 
-def _path(path: str | Path, is_first_here: bool) -> str:
+def path_on_hosts(path: str | Path, is_first_here: bool) -> str:
     """A relative path begins at the current folder if the first host is this machine, else at each login folder."""
     given = Path(path)
     return str(Path.cwd() / given) if is_first_here and not str(given).startswith("~") else str(given)
@@ -90,7 +90,8 @@ def _wanted_data(folders: Mapping[HostSession, Answer], pushed: ShardSet | None)
     return "", ""
 
 
-def _members(facts: Mapping[HostSession, Answer], network: Measured, say: Say) -> tuple[Member, ...]:
+def members_of(facts: Mapping[HostSession, Answer], network: Measured, say: Say) -> tuple[Member, ...]:
+    """The hosts with their workers and their cards on the network that was chosen."""
     members: list[Member] = []
     for (session, answer), card in zip(facts.items(), network.candidate.cards, strict=True):
         host, num_gpus = session.host, answer["num_gpus"]

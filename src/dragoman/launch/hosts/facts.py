@@ -75,7 +75,7 @@ def ssh_address() -> str | None:
 def inspect_folders(data: str, run: str) -> dict[str, Any]:
     """The data folder by its manifest and the sizes of its files, and the place where the run will be written."""
     data_path, run_path = absolute_path(data), absolute_path(run)
-    above = _nearest_folder(run_path)
+    above = nearest_folder(run_path)
     return {
         "data": {"path": str(data_path), **_inspect_data(data_path)},
         "run": {
@@ -101,6 +101,7 @@ def _inspect_data(path: Path) -> dict[str, Any]:
     return {"fingerprint": "", "problem": problem, "exists": os.path.exists(path)}  # noqa: PTH110 - it never raises
 
 
-def _nearest_folder(path: Path) -> Path:
+def nearest_folder(path: Path) -> Path:
+    """The path itself, or what exists of the way to it."""
     # A folder that may not be looked into counts as none: `Path.is_dir` would raise.
     return next(folder for folder in (path, *path.parents) if os.path.isdir(folder))  # noqa: PTH112

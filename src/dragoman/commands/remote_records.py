@@ -1,0 +1,29 @@
+"""The records of a run on another host, copied for a command that only reads them: no weights, no event files."""
+
+from pathlib import Path
+
+from dragoman.launch.copying.bars import Bars
+from dragoman.launch.copying.fetching import LIST_SECONDS
+from dragoman.launch.copying.transfer import receive_files
+from dragoman.launch.hosts.hosts import Host
+from dragoman.launch.hosts.session import HostSession
+from dragoman.run.folder import RunFolder
+
+
+def copy_records(host: Host, path: str, into: Path) -> Path:
+    """A folder below `into`, named like the run, with all of it that a reader of records needs."""
+    with HostSession(host) as session:
+        found = session.call("list_run", timeout_seconds=LIST_SECONDS, path=path)
+    wanted = {name: (num_bytes, sha256) for name, num_bytes, sha256 in found["files"] if _is_record(name)}
+    folder = into / Path(found["path"]).name
+    folder.mkdir()
+    with Bars() as bars:
+        advance = bars.add(host.name, sum(num_bytes for num_bytes, _ in wanted.values()))
+        receive_files(host, found["path"], wanted, folder, advance)
+    return folder
+
+
+def _is_record(name: str) -> bool:
+    here = RunFolder(Path())
+    heavy = (here.checkpoints_path.name, here.tensorboard_path.name)
+    return not name.startswith("report") and Path(name).parts[0] not in heavy
