@@ -8,6 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from typing import Literal
 
 import torch
 from torch import nn
@@ -49,10 +50,10 @@ def measure_compute(
     autocast: Autocast,
     precision: str,
     *,
-    with_methods: bool = True,
+    methods: Literal["all", "wanted", "none"] = "all",
     say: Say = lambda _: None,
 ) -> ComputeProfile:
-    """Forward, backward, update and what the exchange computes; `with_methods=False` leaves the last out.
+    """Forward, backward, update and what exchanges compute: all, those that the recipe may use, or none.
 
     The model is in training mode and no exchange is attached to its gradients yet. Their buffer is zero afterwards.
     """
@@ -68,8 +69,9 @@ def measure_compute(
         optimizer_seconds = _update_seconds(world, recipe, stand_in)
         local_sum_seconds = _local_sum_seconds(world, stand_in) if num_local_ranks > 1 else 0.0
         peak_flops = _peak_flops(world.device, precision)
-        methods = _method_seconds(world, recipe.sync, num_hosts, stand_in, say) if with_methods else {}
-    mine = [forward, backward, optimizer_seconds, local_sum_seconds, peak_flops, methods]
+        timed = _methods(recipe.sync, methods == "all") if methods != "none" else []
+        arithmetic = _method_seconds(world, timed, num_hosts, stand_in, say)
+    mine = [forward, backward, optimizer_seconds, local_sum_seconds, peak_flops, arithmetic]
     everybody = world.gather(mine)
     slowest = max(everybody, key=lambda values: values[0] + values[1])
     return ComputeProfile(
@@ -84,7 +86,7 @@ def measure_compute(
         num_local_ranks=num_local_ranks,
         local_sum_seconds=max(values[3] for values in everybody),
         peak_flops=min(values[4] for values in everybody),
-        method_seconds={name: max(values[5][name] for values in everybody) for name in methods},
+        method_seconds={name: max(values[5][name] for values in everybody) for name in arithmetic},
         target_tokens=recipe.batch.target_tokens,
     )
 
@@ -208,10 +210,11 @@ def _peak_flops(device: torch.device, precision: str) -> float:
     return 2 * width**3 / best
 
 
-def _method_seconds(world: World, wanted: SyncConfig, num_hosts: int, flat: FlatModel, say: Say) -> dict[str, float]:
-    """By name: what may be chosen, and what the recipe asks for."""
+def _method_seconds(
+    world: World, methods: Sequence[SyncConfig], num_hosts: int, flat: FlatModel, say: Say
+) -> dict[str, float]:
     found = {"dense fp32": 0.0}
-    for config in _methods(wanted):
+    for config in methods:
         name = method_name(config)
         if name not in found:
             say(f"compute: arithmetic of {name}")
@@ -219,16 +222,19 @@ def _method_seconds(world: World, wanted: SyncConfig, num_hosts: int, flat: Flat
     return found
 
 
-def _methods(wanted: SyncConfig) -> list[SyncConfig]:
+def _methods(wanted: SyncConfig, is_all: bool) -> list[SyncConfig]:
+    """What the recipe names; what `auto` may choose; or everything."""
+    if wanted.method != "auto" and not is_all:
+        return [wanted]
     free = SyncConfig.model_validate({**wanted.model_dump(), "method": "diloco", "precision": "auto", "delay_steps": 1})
     plain = free.model_copy(update={"every_steps": 4})
-    diloco = [plain.model_copy(update={"every_steps": every}) for every in (4, 16, 64)]
-    others = [
+    choices = [
         plain.model_copy(update={"method": "dense", "precision": "bf16"}),
-        plain.model_copy(update={"method": "int8"}),
-        plain.model_copy(update={"method": "powersgd"}),
+        *(plain.model_copy(update={"every_steps": every}) for every in (4, 16, 64)),
     ]
-    return [*others, *diloco, *([] if wanted.method == "auto" else [wanted])]
+    if is_all:
+        choices += [plain.model_copy(update={"method": "int8"}), plain.model_copy(update={"method": "powersgd"})]
+    return [*choices, *([] if wanted.method == "auto" else [wanted])]
 
 
 def _device_name(device: torch.device) -> str:

@@ -48,7 +48,9 @@ def measure_run(
     known = _earlier(job, world)
     if known is not None and known.hosts == hosts and _is_of(known, job, world.device):
         return known
-    compute = measure_compute(world, job.recipe, model, flat, plan, autocast, precision, with_methods=len(hosts) > 1)
+    compute = measure_compute(
+        world, job.recipe, model, flat, plan, autocast, precision, methods="wanted" if len(hosts) > 1 else "none"
+    )
     link = measure_link(world, LINK_SECONDS) if len(hosts) > 1 else None
     return Profile(time.time(), hosts, link, compute)
 

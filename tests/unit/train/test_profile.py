@@ -5,12 +5,14 @@ from contextlib import nullcontext
 import pytest
 import torch
 
+from dragoman.config import SyncConfig
 from dragoman.data.batches import BatchPlan
 from dragoman.data.shards import open_shards
 from dragoman.dist.arithmetic import arithmetic_seconds
 from dragoman.dist.world import World
 from dragoman.model.flat import FlatModel
 from dragoman.model.transformer import Transformer, initialize
+from dragoman.plan.traffic import method_name
 from dragoman.run.promise import ComputeProfile
 from dragoman.train import profile
 from dragoman.train.profile import measure_compute
@@ -29,9 +31,9 @@ def made(shards=None) -> tuple[Transformer, FlatModel, BatchPlan]:
     return model, FlatModel(model), BatchPlan(shards or [SyntheticShard(recipe)], recipe.batch, 1)
 
 
-def measured(world: World, with_methods: bool = False) -> ComputeProfile:
+def measured(world: World, methods: str = "none") -> ComputeProfile:
     model, flat, plan = made()
-    return measure_compute(world, tiny_recipe(), model, flat, plan, nullcontext, "fp32", with_methods=with_methods)
+    return measure_compute(world, tiny_recipe(), model, flat, plan, nullcontext, "fp32", methods=methods)
 
 
 def test_weights_gradient_and_luck_stay_as_they_were(phrasebook_data):
@@ -46,7 +48,7 @@ def test_weights_gradient_and_luck_stay_as_they_were(phrasebook_data):
 
 
 def test_the_figures_of_a_recipe():
-    found = measured(World(0, 1, 0, CPU), with_methods=True)
+    found = measured(World(0, 1, 0, CPU), methods="all")
     assert (found.num_microbatches, found.target_tokens, found.num_local_ranks) == (4, 400, 1)
     assert (found.device, found.precision, found.local_sum_seconds) == ("cpu", "fp32", 0.0)
     assert 0 < found.forward_seconds < 1 and 0 < found.backward_seconds < 1
@@ -106,3 +108,14 @@ def test_synthetic_text_fits_the_recipe():
     assert shard.source_ids.max() < recipe.vocab.size
     assert shard.lengths[:, 1].sum() > recipe.batch.target_tokens
     assert (shard.source_ids == SyntheticShard(recipe).source_ids).all()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        (SyncConfig(method="powersgd"), {"powersgd rank 4"}),
+        (SyncConfig(), {"dense bf16", *(f"diloco sign every {every}" for every in (4, 16, 64))}),
+    ],
+)
+def test_training_times_only_what_it_may_use(wanted, names):
+    assert {method_name(config) for config in profile._methods(wanted, is_all=False)} == names
