@@ -69,8 +69,9 @@ def measure_compute(
         optimizer_seconds = _update_seconds(world, recipe, stand_in)
         local_sum_seconds = _local_sum_seconds(world, stand_in) if num_local_ranks > 1 else 0.0
         peak_flops = _peak_flops(world.device, precision)
-        timed = _methods(recipe.sync, methods == "all") if methods != "none" else []
-        arithmetic = _method_seconds(world, timed, num_hosts, stand_in, say)
+        arithmetic: dict[str, float] = {}
+        if methods != "none":
+            arithmetic = _method_seconds(world, _methods(recipe.sync, methods == "all"), num_hosts, stand_in, say)
     mine = [forward, backward, optimizer_seconds, local_sum_seconds, peak_flops, arithmetic]
     everybody = world.gather(mine)
     slowest = max(everybody, key=lambda values: values[0] + values[1])
