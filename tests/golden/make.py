@@ -135,7 +135,7 @@ def sum_limited(kitchen: Kitchen) -> None:
 
 
 def input_bound(kitchen: Kitchen) -> None:
-    """As from a disk that gives a batch only four times a second."""
+    """As from a disk that gives a batch only every 0.4 s."""
     job = make_job(kitchen, "input-bound", "train.max_steps=80")
     process = multiprocessing.get_context("spawn").Process(target=_train_with_slow_feed, args=(job,))
     process.start()
@@ -159,7 +159,7 @@ def _train_with_slow_feed(job: str) -> None:
     quick = feed._step_input
 
     def slow(*arguments: object) -> object:
-        time.sleep(0.25)
+        time.sleep(0.4)
         return quick(*arguments)
 
     feed._step_input = slow

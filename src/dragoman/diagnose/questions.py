@@ -1,0 +1,32 @@
+"""The eleven questions, each answered by one function of the facts. A missing record gives an answer that says so."""
+
+from collections.abc import Callable
+
+from dragoman.diagnose.checkpoint import answer_files, answer_size
+from dragoman.diagnose.corpus import answer_corpus
+from dragoman.diagnose.duration import answer_duration, answer_step_time
+from dragoman.diagnose.facts import Facts
+from dragoman.diagnose.finding import Answer
+from dragoman.diagnose.network import answer_network, answer_traffic
+from dragoman.diagnose.processors import answer_use
+from dragoman.diagnose.schedule import answer_schedule
+from dragoman.diagnose.training import answer_overfitting, answer_trained
+
+ANSWERS: tuple[Callable[[Facts], Answer], ...] = (
+    answer_duration,
+    answer_trained,
+    answer_overfitting,
+    answer_use,
+    answer_network,
+    answer_schedule,
+    answer_corpus,
+    answer_files,
+    answer_size,
+    answer_step_time,
+    answer_traffic,
+)
+
+
+def answer_questions(facts: Facts) -> list[Answer]:
+    """Always eleven, in order."""
+    return [answer(facts) for answer in ANSWERS]
