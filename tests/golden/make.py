@@ -197,10 +197,11 @@ def undertrained(kitchen: Kitchen) -> None:
 
 
 def plateau(kitchen: Kitchen) -> None:
-    """A model too small to learn more."""
-    size = ("model.d_model=8", "model.num_heads=2", "model.d_ffn=16", "model.dropout=0", "model.ffn_dropout=0")
-    length = ("train.max_steps=900", "evaluate.every_steps=50", "optim.learning_rate=0.02", "optim.warmup_steps=20")
-    kitchen.here("plateau", *size, "model.num_encoder_layers=1", "model.num_decoder_layers=1", *length)
+    """A model too small to learn more than how often each piece occurs."""
+    size = ("model.d_model=2", "model.num_heads=1", "model.d_ffn=4", "model.dropout=0", "model.ffn_dropout=0")
+    depth = ("model.num_encoder_layers=1", "model.num_decoder_layers=1", "batch.target_tokens=1500")
+    length = ("train.max_steps=600", "evaluate.every_steps=50", "optim.learning_rate=0.06", "optim.warmup_steps=20")
+    kitchen.here("plateau", *size, *depth, *length)
 
 
 def resumed(kitchen: Kitchen) -> None:

@@ -64,7 +64,7 @@ class Learning:
     def is_still_falling(self) -> bool:
         """Beyond chance, and by more than anybody could care about."""
         change = self.loss_change
-        floor = 0.003 * self.evals[-1].loss if self.evals else 0.0
+        floor = 0.005 * self.evals[-1].loss if self.evals else 0.0
         return change is not None and change.is_below_zero and -change.value > max(floor, 0.001)
 
     @property
