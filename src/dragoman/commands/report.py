@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import gc
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -42,6 +43,7 @@ def report(
         from dragoman.run.reader import read_run
 
         record = read_run(folder)
+        gc.freeze()  # a long run is a million objects: looking through them for cycles would cost a second
         diagnosis = diagnose(record)
         base = out or (record.folder.report_path if is_here else Path(f"{folder.name}-report.html"))
         shown = as_worksheet(diagnosis) if worksheet else diagnosis

@@ -1,39 +1,33 @@
-"""One self-contained HTML page about a run: reads the run, fills the template, replaces the file whole.
+"""One self-contained HTML page about a run: fills the templates, replaces the file whole.
 
 The page has no script and no reference to anything outside it, so it opens from a mail attachment.
 """
 
-import json
+import re
 import time
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from dragoman import __version__
-from dragoman.errors import DragomanError
-from dragoman.report import charts, headline, tables
-from dragoman.report.summary import Summary, summarize, summary_to_json
-from dragoman.run.folder import replaced_file
+from dragoman.diagnose.finding import Answer, Number
+from dragoman.report import masthead, tables, tables_machines
+from dragoman.report.charts.drawing import Figure, to_svg
+from dragoman.report.charts.figures import draw_figures
+from dragoman.report.charts.machines import host_panels
+from dragoman.report.charts.steps import time_bar
+from dragoman.report.diagnosis import Diagnosis, diagnose
+from dragoman.report.files import replace_text
+from dragoman.report.layout import place_figures
+from dragoman.report.palette import DARK
 from dragoman.run.reader import RunRecord
 
-# In the dark, the style sheet exchanges each colour of the charts for its neighbour here.
-DARK = {
-    charts.COLOURS["ink"]: "#d5dae1",
-    charts.COLOURS["muted"]: "#98a2b0",
-    charts.COLOURS["grid"]: "#2c333d",
-    charts.COLOURS["first"]: "#6eaae6",
-    charts.COLOURS["second"]: "#e8955f",
-    charts.COLOURS["third"]: "#6fc29b",
-    charts.COLOURS["fourth"]: "#b39be0",
-    charts.PART_COLOURS["forward"]: "#4f93da",
-    charts.PART_COLOURS["backward"]: "#3b71ab",
-    charts.PART_COLOURS["optimizer"]: "#2b5077",
-    charts.PART_COLOURS["other"]: "#5a626e",
-}
+LINES_TO_WRITE_ON = 4
+UNITS = "kB/s|MB/s|GB/s|kb/s|Mb/s|Gb/s|steps/s|B|kB|MB|GB|TB|KiB|MiB|GiB|ms|s|min|h|%"
 
 
 @dataclass(frozen=True)
@@ -46,63 +40,130 @@ class DrawnFigure:
     svg: Markup
 
 
+@dataclass(frozen=True)
+class AnswerBlock:
+    """An answer as the page sets it."""
+
+    number: int
+    question: str
+    verdict: str
+    sentences: str
+    numbers: tuple[Number, ...]
+    evidence: str
+    confidence: str
+    missing: str
+    is_recorded: bool
+    figure: DrawnFigure | None
+    seen_at: int | None  # the question that shows its figure already
+    seen_title: str
+
+
 def write_page(run: RunRecord, path: Path) -> None:
-    _replace(path, render_page(run))
+    write_diagnosis(diagnose(run), path)
 
 
-def write_json(run: RunRecord, path: Path) -> None:
-    values = summary_to_json(run, summarize(run))
-    _replace(path, json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+def write_diagnosis(diagnosis: Diagnosis, path: Path) -> None:
+    replace_text(path, render_diagnosis(diagnosis))
 
 
 def render_page(run: RunRecord) -> str:
-    """The page as text. Everything but our own style and pictures is escaped by the template."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
-    summary = summarize(run)
+    return render_diagnosis(diagnose(run))
+
+
+def render_diagnosis(diagnosis: Diagnosis) -> str:
+    """The page as text. Everything but our own style and pictures is escaped by the templates."""
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True, loader=FunctionLoader(_resource)
+    )
+    environment.filters["with_code"] = with_code
     content = {
         "style": Markup(_style()),
         "version": __version__,
-        "written": headline.moment(time.time()),
-        **_head(run, summary),
-        **_pictures(run, summary),
-        **_tables(run, summary),
+        "written": masthead.moment(time.time()),
+        "is_worksheet": diagnosis.is_worksheet,
+        "lines_to_write_on": LINES_TO_WRITE_ON,
+        **_head(diagnosis),
+        **_figures(diagnosis),
+        **_machines(diagnosis),
+        **_tables(diagnosis),
     }
-    return environment.from_string(_resource("page.html")).render(content)
+    return environment.get_template("page.html").render(content)
 
 
-def _head(run: RunRecord, summary: Summary) -> dict[str, Any]:
-    manifest = run.manifest
+def with_code(text: str) -> Markup:
+    """Escaped, with what stands between backticks set as code; a number stays on one line with its unit."""
+    joined = re.sub(rf"(\d) (?=(?:{UNITS})(?![\w/]))", f"\\1{tables.NO_BREAK_SPACE}", str(escape(text)))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", joined))
+
+
+def _head(diagnosis: Diagnosis) -> dict[str, Any]:
+    manifest, summary = diagnosis.run.manifest, diagnosis.summary
     source, _, target = manifest.data.languages.partition("-")
-    recipe = str(manifest.recipe.get("name", "custom"))
-    languages = headline.language_pair(manifest.data.languages)
+    languages = masthead.language_pair(manifest.data.languages)
     return {
         "title": f"{manifest.name}: {languages}",
         "languages": languages,
         "source_language": source,
         "target_language": target,
-        "recipe": recipe,
+        "recipe": str(manifest.recipe.get("name", "custom")),
         "name": manifest.name,
-        "began": headline.moment(manifest.created),
-        "state": headline.state_line(summary),
-        "machines": headline.machines(manifest),
-        "notices": headline.notices(run, summary),
-        "main_tiles": headline.main_tiles(summary),
-        "other_tiles": headline.other_tiles(manifest, summary),
+        "began": masthead.moment(manifest.created),
+        "state": masthead.state_line(summary),
+        "machines": masthead.machines(manifest),
+        "notices": masthead.notices(diagnosis.run, summary),
+        "headline": diagnosis.headline_rows,
+        "scaling": diagnosis.scaling,
+        "main_tiles": masthead.main_tiles(summary),
+        "other_tiles": masthead.other_tiles(manifest, summary),
+        "findings": diagnosis.findings,
     }
 
 
-def _pictures(run: RunRecord, summary: Summary) -> dict[str, Any]:
-    figures = [
-        DrawnFigure(figure.key, figure.title, figure.caption, _draw(figure.chart))
-        for figure in charts.draw_figures(run)
-    ]
-    bar = _draw(charts.time_bar(summary.time_shares, with_legend=False)) if summary.time_shares else Markup()
-    return {"figures": figures, "time_bar": bar, "time_rows": tables.time_rows(summary)}
+def _figures(diagnosis: Diagnosis) -> dict[str, Any]:
+    figures = draw_figures(diagnosis.facts)
+    places, left = place_figures(diagnosis.answers, figures)
+    blocks: list[AnswerBlock] = []
+    for answer in diagnosis.answers:
+        place = places[answer.number]
+        figure = figures[place.key] if place.key else None
+        blocks.append(_block(answer, figure, place.shown_at, diagnosis.is_worksheet))
+    return {"answers": blocks, "curves": [_drawn(figures[key]) for key in left]}
 
 
-def _tables(run: RunRecord, summary: Summary) -> dict[str, Any]:
-    manifest = run.manifest
-    newest = summary.newest_checkpoint
+def _block(answer: Answer, figure: Figure | None, seen_at: int | None, is_open: bool) -> AnswerBlock:
+    return AnswerBlock(
+        number=answer.number,
+        question=answer.question,
+        verdict=answer.verdict,
+        sentences=answer.sentences,
+        numbers=answer.numbers,
+        evidence=answer.evidence,
+        confidence=answer.confidence,
+        missing=answer.missing,
+        is_recorded=is_open or answer.confidence != "not recorded",
+        figure=_drawn(figure) if figure and seen_at is None else None,
+        seen_at=seen_at,
+        seen_title=figure.title if figure else "",
+    )
+
+
+def _machines(diagnosis: Diagnosis) -> dict[str, Any]:
+    facts, shares = diagnosis.facts, diagnosis.summary.time_shares
+    promise = facts.run.prediction
+    return {
+        "time_bar": _draw(time_bar(shares, with_legend=False)) if shares else Markup(),
+        "time_rows": tables.time_rows(diagnosis.summary),
+        "host_table": tables_machines.host_table(facts),
+        "host_figures": [_drawn(figure) for figure in host_panels(facts)],
+        "unsampled": tables_machines.hosts_without_samples(facts),
+        "prediction_table": tables_machines.prediction_table(facts),
+        "prediction_caption": tables_machines.prediction_caption(promise, facts.num_steps) if promise else "",
+    }
+
+
+def _tables(diagnosis: Diagnosis) -> dict[str, Any]:
+    run, summary = diagnosis.run, diagnosis.summary
+    manifest, newest = run.manifest, summary.newest_checkpoint
     settings = tables.settings(manifest)
     return {
         "samples": tables.samples(run),
@@ -119,9 +180,13 @@ def _tables(run: RunRecord, summary: Summary) -> dict[str, Any]:
     }
 
 
+def _drawn(figure: Figure) -> DrawnFigure:
+    return DrawnFigure(figure.key, figure.title, figure.caption, _draw(figure.chart))
+
+
 def _draw(chart: Any) -> Markup:
-    """Text inside comes from dev-set names at most, and the drawing library escapes it."""
-    return Markup(charts.to_svg(chart))
+    """Text inside comes from names of dev sets, hosts and cards, and the drawing library escapes it."""
+    return Markup(to_svg(chart))
 
 
 def _style() -> str:
@@ -131,13 +196,4 @@ def _style() -> str:
 
 
 def _resource(name: str) -> str:
-    return (resources.files("dragoman.report") / name).read_text(encoding="utf-8")
-
-
-def _replace(path: Path, text: str) -> None:
-    try:
-        with replaced_file(path) as fresh:
-            fresh.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        problem = f"cannot write {path}: {error.strerror}"
-        raise DragomanError(problem, "name another file with --out") from None
+    return (resources.files("dragoman.report") / "templates" / name).read_text(encoding="utf-8")

@@ -1,22 +1,29 @@
 """Long series made short enough to draw: buckets, bins, shares. Plain numbers; knows no chart."""
 
 import math
-import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dragoman.run.records import EvalSentence, StepRecord, TimingRecord
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.diagnose.series import TimingGrid
+from dragoman.diagnose.split import Split
+from dragoman.run.records import EvalSentence
+
+Floats = NDArray[np.float64]
 
 # One bucket per pixel and a half of a chart: more would cost bytes that nobody sees.
 MAX_BUCKETS = 280
-PARTS = ("forward", "backward", "optimizer", "exchange", "data", "validation", "checkpoint", "other")
+# In the order of the bar. The exchange is the two in the middle: waiting for the slowest rank, and transfer.
+PARTS = ("forward", "backward", "optimizer", "waiting", "transfer", "data", "validation", "checkpoint", "other")
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Neighbouring steps drawn as one point; `mean` is None where none of them has a finite value."""
+    """Neighbours drawn as one point; `mean` is None where none of them has a finite value."""
 
-    step: int  # the last one
+    x: float  # of the last one
     low: float | None
     mean: float | None
     high: float | None
@@ -53,36 +60,38 @@ class Share:
     share: float
 
 
-def bucket_steps(
-    steps: Sequence[StepRecord], value: Callable[[StepRecord], float], max_buckets: int = MAX_BUCKETS
-) -> list[Bucket]:
+def buckets_of(x: Floats, values: Floats, max_buckets: int = MAX_BUCKETS) -> list[Bucket]:
     """At most `max_buckets` points with the spread of what each stands for."""
-    width = max(1, math.ceil(len(steps) / max_buckets))
-    return [_bucket(steps[start : start + width], value) for start in range(0, len(steps), width)]
+    if not len(values):
+        return []
+    width = max(1, math.ceil(len(values) / max_buckets))
+    starts = np.arange(0, len(values), width)
+    known = np.where(np.isfinite(values), values, np.nan)
+    counts = np.add.reduceat(np.isfinite(known).astype(np.int64), starts)
+    sums = np.add.reduceat(np.nan_to_num(known), starts)
+    lows, highs = np.fmin.reduceat(known, starts), np.fmax.reduceat(known, starts)
+    ends = np.minimum(starts + width, len(values)) - 1
+    return [
+        Bucket(float(x[end]), float(low), float(total / count), float(high))
+        if count
+        else Bucket(float(x[end]), None, None, None)
+        for end, count, total, low, high in zip(ends, counts, sums, lows, highs, strict=True)
+    ]
 
 
-def _bucket(steps: Sequence[StepRecord], value: Callable[[StepRecord], float]) -> Bucket:
-    values = [number for number in map(value, steps) if math.isfinite(number)]
-    if not values:
-        return Bucket(steps[-1].step, None, None, None)
-    return Bucket(steps[-1].step, min(values), statistics.fmean(values), max(values))
-
-
-def histogram(values: Iterable[float], num_bins: int = 36) -> tuple[list[Bin], int]:
+def histogram(values: Floats, num_bins: int = 36) -> tuple[list[Bin], int]:
     """Bins up to the 99th percentile (one slow step must not flatten the rest), and how many lie beyond."""
-    ordered = sorted(value for value in values if math.isfinite(value))
-    if not ordered:
+    ordered = np.sort(values[np.isfinite(values)])
+    if not len(ordered):
         return [], 0
-    low, high = ordered[0], ordered[math.ceil(len(ordered) * 0.99) - 1]
-    width = (high - low) / num_bins or max(abs(low), 1e-9) / num_bins
-    counts = [0] * (num_bins + 1)
-    for value in ordered:
-        counts[min(int((value - low) / width), num_bins)] += 1
-    # The largest value inside falls onto the upper edge.
-    at_edge = sum(1 for value in ordered if low + num_bins * width <= value <= high)
-    counts[num_bins - 1] += at_edge
-    bins = [Bin(low + index * width, low + (index + 1) * width, counts[index]) for index in range(num_bins)]
-    return bins, counts[num_bins] - at_edge
+    low, high = float(ordered[0]), float(ordered[math.ceil(len(ordered) * 0.99) - 1])
+    if high <= low:
+        margin = max(0.1 * abs(low), 1e-9)
+        low, high = low - margin, high + margin
+    edges = np.linspace(low, high, num_bins + 1)
+    counts, _ = np.histogram(ordered, edges)
+    bins = [Bin(float(edges[i]), float(edges[i + 1]), int(counts[i])) for i in range(num_bins)]
+    return bins, len(ordered) - int(counts.sum())
 
 
 def length_bins(sentences: Sequence[EvalSentence], num_bins: int = 8) -> list[LengthBin]:
@@ -104,18 +113,22 @@ def _length_bin(group: Sequence[EvalSentence]) -> LengthBin:
     return LengthBin(group[0].target_tokens, group[-1].target_tokens, loss)
 
 
-def time_shares(timings: Sequence[TimingRecord]) -> list[Share]:
+def time_shares(grid: TimingGrid | None, split: Split | None) -> list[Share]:
     """Where the time went, all of it: parts that took none are left out."""
-    num_ranks = len({record.rank for record in timings}) or 1
-    seconds = {
-        part: sum(_finite(getattr(record, f"{part}_seconds")) for record in timings) / num_ranks for part in PARTS
-    }
+    if grid is None:
+        return []
+    seconds = {part: _rank_seconds(values) for part, values in grid.parts.items()}
+    exchange = seconds.pop("exchange", 0.0)
+    transfer = min(exchange, float(np.nansum(split.transfer))) if split is not None else exchange
+    seconds |= {"transfer": transfer, "waiting": exchange - transfer}
     total = sum(seconds.values())
-    return [Share(part, spent, spent / total) for part, spent in seconds.items() if spent > 0]
+    return [Share(part, seconds[part], seconds[part] / total) for part in PARTS if seconds.get(part, 0.0) > 0]
 
 
-def _finite(value: float) -> float:
-    return value if math.isfinite(value) and value > 0 else 0.0
+def _rank_seconds(values: Floats) -> float:
+    """Of a whole run, as a mean rank spent them; a line that is missing counts as the mean of the others."""
+    known = np.isfinite(values).sum(1)
+    return float((np.nansum(values, axis=1) / np.maximum(known, 1)).sum())
 
 
 def spread(items: Sequence[int], count: int) -> list[int]:

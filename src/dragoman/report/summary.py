@@ -1,17 +1,17 @@
 """The figures of a run that a page or a script wants, as plain numbers with units in their names.
 
-This is what `report --format json` writes. No formatting and no verdicts.
+Part of what `report --format json` writes. No formatting and no verdicts.
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from dragoman.diagnose.facts import Facts
 from dragoman.report.series import Share, time_shares
 from dragoman.run.figures import (
     AttemptSpan,
     Ending,
-    attempt_spans,
     best_by_bleu,
     best_by_loss,
     mean_step_seconds,
@@ -75,8 +75,8 @@ class Summary:
         return next(iter(whole or self.checkpoints), None)
 
 
-def summarize(run: RunRecord) -> Summary:
-    spans = attempt_spans(run)
+def summarize(facts: Facts) -> Summary:
+    run, spans = facts.run, list(facts.spans)
     evals = run.evals_of(run.dev_sets[0]) if run.dev_sets else []
     not_numbers = [step.step for step in run.steps if not math.isfinite(step.loss)]
     num_pairs = run.manifest.data.num_pairs
@@ -100,20 +100,13 @@ def summarize(run: RunRecord) -> Summary:
         best_bleu=best_by_bleu(evals),
         last_eval=evals[-1] if evals else None,
         num_evals=len(evals),
-        time_shares=time_shares(run.timings),
+        time_shares=time_shares(facts.grid, facts.split),
         attempts=spans,
         checkpoints=_checkpoints(run),
         is_synthetic=is_synthetic(run.manifest),
         warnings=_warnings(run),
         num_bad_lines=dict(run.num_bad_lines),
     )
-
-
-def summary_to_json(run: RunRecord, summary: Summary) -> dict[str, Any]:
-    """Strict JSON: a number that is none becomes null."""
-    manifest = asdict(run.manifest)
-    values = {"schema": 1, "run": str(run.folder.path), "manifest": manifest, "summary": asdict(summary)}
-    return _without_nan(values)
 
 
 def is_synthetic(manifest: Manifest) -> bool:
@@ -146,13 +139,3 @@ def _warnings(run: RunRecord) -> list[str]:
     """What training warned of, each once."""
     texts = [event.detail.get("text") for event in run.events_of("warning")]
     return list(dict.fromkeys(text for text in texts if isinstance(text, str)))
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _without_nan(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

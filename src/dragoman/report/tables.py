@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dragoman.recipe import recipe_fields
-from dragoman.report.charts import PART_COLOURS
-from dragoman.report.headline import LANGUAGES, NOT_RECORDED, moment, reason_words
+from dragoman.report.masthead import LANGUAGES, NOT_RECORDED, moment, reason_words
+from dragoman.report.palette import PART_COLOURS
 from dragoman.report.series import spread
 from dragoman.report.summary import CheckpointSize, Summary, recipe_value
 from dragoman.run.reader import RunRecord
@@ -14,11 +14,13 @@ from dragoman.run.records import EvalSentence, Manifest, SideSize
 from dragoman.units import format_bytes_both, format_seconds
 
 NO_BREAK_SPACE = "\u00a0"
+PART_NAMES = {"waiting": "exchange: waiting", "transfer": "exchange: transfer"}
 PART_MEANINGS = {
     "forward": "computing the loss",
     "backward": "computing the gradients",
     "optimizer": "updating the weights",
-    "exchange": "waiting for the other ranks' gradients",
+    "waiting": "waiting for the slowest rank to come to the exchange",
+    "transfer": "waiting for bytes once all ranks were there",
     "data": "waiting for the next batch",
     "validation": "dev loss and translations",
     "checkpoint": "writing checkpoints",
@@ -44,6 +46,7 @@ class Table:
 @dataclass(frozen=True)
 class TimeRow:
     name: str
+    label: str
     colour: str
     meaning: str
     share: str
@@ -71,9 +74,10 @@ def time_rows(summary: Summary) -> list[TimeRow]:
     return [
         TimeRow(
             share.name,
+            PART_NAMES.get(share.name, share.name),
             PART_COLOURS[share.name],
             PART_MEANINGS[share.name],
-            f"{share.share:.1%}",
+            f"{100 * share.share:.1f}{NO_BREAK_SPACE}%",
             format_seconds(share.seconds).replace(" ", NO_BREAK_SPACE),
         )
         for share in summary.time_shares
@@ -212,6 +216,7 @@ def provenance(run: RunRecord, summary: Summary) -> list[tuple[str, str]]:
         ("recipe hash", manifest.recipe_hash),
         ("data fingerprint", manifest.data.fingerprint),
         ("data folder", manifest.data.path),
+        ("seeds", _seeds(manifest)),
     ]
     best = summary.best_bleu
     if best is not None:
@@ -222,3 +227,9 @@ def provenance(run: RunRecord, summary: Summary) -> list[tuple[str, str]]:
     if manifest.price_per_hour is not None:
         facts.append(("price per hour", f"{manifest.price_per_hour:g} {manifest.currency or ''}".strip()))
     return facts
+
+
+def _seeds(manifest: Manifest) -> str:
+    named = (("training", "train"), ("data", "data"))
+    known = [(name, recipe_value(manifest, section, "seed")) for name, section in named]
+    return ", ".join(f"{name} {seed}" for name, seed in known if seed is not None) or NOT_RECORDED

@@ -1,5 +1,4 @@
 import dataclasses
-import json
 import math
 import random
 import re
@@ -9,11 +8,13 @@ import time
 from html.parser import HTMLParser
 
 import pytest
+from report_network_samples import write_network_run
 from report_samples import sample_manifest, sample_step, write_sample_run
 
 from dragoman.errors import DragomanError
 from dragoman.report import page as page_module
-from dragoman.report.page import render_page, write_json, write_page
+from dragoman.report.diagnosis import as_worksheet
+from dragoman.report.page import render_diagnosis, render_page, with_code, write_page
 from dragoman.run.folder import create_run_folder
 from dragoman.run.reader import read_run
 from dragoman.run.records import EvalSentence, Event, to_line
@@ -56,7 +57,8 @@ def page(sample_run):
 
 def test_the_page_is_whole_and_stands_alone(page):
     tags = Checker(page).tags
-    assert tags.count("figure") == 8
+    assert tags.count("figure") == 12
+    assert tags.count("article") == 11 + page.count('class="finding ')
     assert not {"script", "link", "img", "iframe", "object"} & set(tags)
     assert set(re.findall(r"https?://[^\"'<> ]+", page)) <= {
         "http://www.w3.org/2000/svg",
@@ -200,7 +202,7 @@ def test_an_average_is_not_the_checkpoint_to_go_on_from(tmp_path):
 
 
 def test_the_file_is_replaced_whole(sample_run, tmp_path, monkeypatch, page):
-    monkeypatch.setattr(page_module, "render_page", lambda run: page)
+    monkeypatch.setattr(page_module, "render_diagnosis", lambda diagnosis: page)
     path = tmp_path / "report.html"
     path.write_text("old")
     write_page(sample_run, path)
@@ -208,27 +210,6 @@ def test_the_file_is_replaced_whole(sample_run, tmp_path, monkeypatch, page):
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
     with pytest.raises(DragomanError, match="cannot write"):
         write_page(sample_run, tmp_path / "nowhere" / "report.html")
-
-
-def test_json_is_strict_and_has_the_figures(tmp_path):
-    folder = write_sample_run(tmp_path / "run", 20, 10)
-    nan = dataclasses.replace(sample_step(21, 1, 99.0, random.Random(1)), loss=math.nan)
-    with folder.steps_path.open("a") as file:
-        file.write(to_line(nan))
-    with folder.evals_path.open("a") as file:
-        file.write(to_line(dataclasses.replace(read_run(folder.path).evals[-1], step=21, loss=math.nan)))
-    path = tmp_path / "report.json"
-    write_json(read_run(folder.path), path)
-
-    def refuse(name):
-        raise AssertionError(name)
-
-    values = json.loads(path.read_text(), parse_constant=refuse)
-    assert values["summary"]["num_steps"] == 21
-    assert values["summary"]["num_nan_steps"] == 1
-    assert values["summary"]["last_eval"]["loss"] is None
-    assert values["summary"]["best_bleu"]["step"] == 20
-    assert values["manifest"]["num_parameters"] == 1_204_224
 
 
 def test_a_long_run_takes_seconds(tmp_path):
@@ -242,5 +223,116 @@ def test_a_long_run_takes_seconds(tmp_path):
 
 
 def test_no_torch():
-    code = "import sys, dragoman.report.page, dragoman.report.charts; print('torch' in sys.modules)"
+    modules = ", ".join(f"dragoman.report.{name}" for name in ("page", "markdown", "values"))
+    code = f"import sys, {modules}; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+@pytest.fixture(scope="module")
+def network_page(diagnosed_network):
+    return render_diagnosis(diagnosed_network)
+
+
+def test_the_three_lines_stand_before_everything_else(network_page):
+    text = text_of(network_page)
+    order = [
+        "English to German", "What limited it The network limited the run", "What to do", "What that is worth",
+        "Scaling 2 hosts were", "Eleven answers", "Findings, and what to do", "Where the time went", "Curves BLEU",
+        "Hosts Host", "Prediction against reality Predicted", "Sample translations", "Data Side", "Checkpoints The",
+        "Recipe Every", "Provenance Attempt",
+    ]  # fmt: skip
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_an_answer_has_its_verdict_its_numbers_and_how_it_was_decided(network_page):
+    article = re.search(r'<article class="answer" id="question-5">.*?</article>', network_page, flags=re.S)[0]
+    text = text_of(article)
+    assert "Was the network the bottleneck? Yes." in text
+    assert "How this was decided." in text
+    assert "Confidence: high." in text
+    assert "Waiting for bytes" in text
+    assert 'id="link"' in article
+
+
+def test_a_figure_appears_once_and_later_answers_point_to_it(network_page):
+    keys = re.findall(r'<figure id="([^"]+)"', network_page)
+    assert len(keys) == len(set(keys))
+    assert "at question 2" in text_of(network_page)
+    assert 'href="#question-2"' in network_page
+
+
+def test_no_part_of_one_picture_is_found_by_another(network_page):
+    """Two pictures that name a part alike would borrow each other's."""
+    names = re.findall(r'\bid="([^"]+)"', network_page)
+    assert len(names) == len(set(names))
+
+
+def test_every_link_leads_somewhere_on_the_page(network_page):
+    targets = set(re.findall(r'href="([^"]+)"', network_page))
+    assert targets
+    assert targets <= {f"#{name}" for name in re.findall(r'\bid="([^"]+)"', network_page)}
+
+
+def test_findings_say_what_to_do(network_page):
+    text = text_of(network_page)
+    assert re.search(r"problem The network limits the run network-bound .*? Do this\. .*? Then\. ", text)
+    assert "docs/findings.md#network-bound" in text
+
+
+def test_a_quiet_run_has_no_finding_and_no_prediction(page):
+    assert "No prediction is recorded: dragoman train on more than one host" in text_of(page)
+
+
+def test_what_is_not_recorded_is_quieter(tmp_path):
+    page = render_page(read_run(empty_run(tmp_path).path))
+    assert page.count('class="answer quiet"') >= 8
+    text = text_of(page)
+    assert "Not recorded." in text
+    assert "What would record it. The steps: dragoman train" in text
+
+
+def test_a_worksheet_leaves_the_questions_open(diagnosed_network):
+    page = render_diagnosis(as_worksheet(diagnosed_network))
+    Checker(page)
+    text = text_of(page)
+    assert page.count('<p class="rule">') == 44
+    for given_away in ("What limited it", "Findings", "How this was decided", "Yes.", "Confidence", "Scaling"):
+        assert given_away not in text
+    assert "Was the network the bottleneck?" in text
+    assert "Waiting for bytes" in text
+    assert page.count("<figure") == render_diagnosis(diagnosed_network).count("<figure")
+
+
+def test_a_host_without_samples_is_named(tmp_path):
+    run = read_run(write_network_run(tmp_path / "run", 20, sampled_hosts="a").path)
+    assert "No samples came from b:" in text_of(render_page(run))
+
+
+def test_every_file_may_end_in_the_middle_of_a_line(tmp_path):
+    folder = write_network_run(tmp_path / "run", 20)
+    torn = [folder.steps_path, folder.evals_path, folder.events_path, *folder.timing_paths(), *folder.system_paths()]
+    for path in torn:
+        path.write_bytes(path.read_bytes()[:-25])
+    page = render_page(read_run(folder.path))
+    Checker(page)
+    for path in torn:
+        assert f"{path.name} (1)" in text_of(page)
+
+
+@pytest.mark.parametrize("gone", ["steps.jsonl", "timing", "system", "evals", "events", "pro"])
+def test_any_kind_of_record_may_be_missing(tmp_path, gone):
+    folder = write_network_run(tmp_path / "run", 20)
+    for path in list(folder.path.iterdir()):
+        if path.is_file() and path.name.startswith(gone):
+            path.unlink()
+    page = render_page(read_run(folder.path))
+    Checker(page)
+    assert page.count('class="answer') == 11
+
+
+def test_numbers_stay_with_their_units_and_code_is_code():
+    assert with_code("4.6 MB <b> `dragoman plan` 3 steps") == (
+        "4.6\N{NO-BREAK SPACE}MB &lt;b&gt; <code>dragoman plan</code> 3 steps"
+    )
+    assert with_code("11.8 MB/s at 31 s") == "11.8\N{NO-BREAK SPACE}MB/s at 31\N{NO-BREAK SPACE}s"

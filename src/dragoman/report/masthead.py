@@ -1,4 +1,4 @@
-"""The top of the page: title, notices and headline figures, in words. Knows no HTML."""
+"""The top of the page beside its three lines: title, notices and key figures, in words. Knows no HTML."""
 
 import math
 import time
@@ -31,7 +31,7 @@ NOT_RECORDED = "not recorded"
 
 @dataclass(frozen=True)
 class Tile:
-    """One headline figure: what, how much, and a line of context."""
+    """One key figure: what, how much, and a line of context."""
 
     label: str
     value: str
