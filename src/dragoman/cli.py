@@ -23,11 +23,13 @@ COMMANDS = {
     "train": "Train a model; the same command again goes on where it was.",
     "attach": "Show a run on several hosts again, until it ends; Ctrl-C leaves it running.",
     "stop": "End every worker of a run on every host; they save first.",
+    "watch": "Show a run live: a page on this machine, or --terminal.",
     "evaluate": "Score a model: BLEU, chrF and TER with signature and confidence interval.",
     "translate": "Translate text, line by line.",
     "lab": "Run a command on emulated hosts joined by a shaped link, on one Linux machine.",
     "fetch": "Bring a run home, verify it, and say whether the machines may be cancelled.",
     "report": "Write one self-contained page about a run.",
+    "compare": "Put runs side by side, and say what explains the difference.",
 }
 
 
