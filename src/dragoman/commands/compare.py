@@ -1,18 +1,19 @@
 """`dragoman compare`: runs side by side, and one sentence on what explains the difference."""
 
 import sys
-import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.commands.options import HostsFile
+from dragoman.commands.remote_records import records_of
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
-    from dragoman.diagnose.comparison import RunComparison
+    from dragoman.diagnose.comparison.compare import RunComparison
 
 
 def compare(
@@ -29,8 +30,8 @@ def compare(
     """Settings that differ, step-time split, bytes, quality at equal tokens and equal time, cost; and why."""
     if len(runs) < 2:
         raise DragomanError("one run has nothing to be compared with", "name two run folders or more")
-    with tempfile.TemporaryDirectory(prefix="dragoman-") as scratch:
-        folders = [_folder_of(run, hosts, Path(scratch) / str(number)) for number, run in enumerate(runs)]
+    with ExitStack() as opened:
+        folders = [opened.enter_context(records_of(run, hosts))[0] for run in runs]
         comparison = _compare(short_names(runs), folders)
     from dragoman.commands.compare_output import print_comparison, to_json, write_csv
 
@@ -71,25 +72,10 @@ def _named_parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
-def _folder_of(run: str, hosts: str | None, scratch: Path) -> Path:
-    """The folder itself; that of another host is a copy of its records below `scratch`."""
-    if ":" not in run:
-        return Path(run)
-    from dragoman.launch.hosts.hosts import read_remote
-
-    remote = read_remote(run, hosts)
-    if remote is None:
-        return Path(run)
-    from dragoman.commands.remote_records import copy_records
-
-    scratch.mkdir()
-    return copy_records(*remote, scratch)
-
-
 def _compare(names: Sequence[str], folders: Sequence[Path]) -> "RunComparison":
     from rich.console import Console
 
-    from dragoman.diagnose.comparison import compare_runs
+    from dragoman.diagnose.comparison.compare import compare_runs
     from dragoman.run.folder import open_run_folder
     from dragoman.run.reader import read_run
 

@@ -13,8 +13,8 @@ from dragoman.errors import CheckFailed, DragomanError
 if TYPE_CHECKING:
     from dragoman.commands.doctor_hosts import Round, Say
     from dragoman.config import Recipe
-    from dragoman.diagnose.preflight import Check, Needs
-    from dragoman.diagnose.preflight_link import Outlook
+    from dragoman.diagnose.preflight.checks import Check, Needs
+    from dragoman.diagnose.preflight.link import Outlook
     from dragoman.run.promise import Profile
 
 
@@ -95,9 +95,9 @@ def conclude(found: "Round", recipe: "Recipe | None") -> "tuple[Profile, list[Ch
     """The profile, every check, and what both promise for the recipe."""
     from dataclasses import replace
 
-    from dragoman.diagnose.preflight_gpus import check_gpus
-    from dragoman.diagnose.preflight_hosts import check_hosts, check_together
-    from dragoman.diagnose.preflight_link import check_devices, check_link, check_outlook, check_route, outlook_of
+    from dragoman.diagnose.preflight.gpus import check_gpus
+    from dragoman.diagnose.preflight.hosts import check_hosts, check_together
+    from dragoman.diagnose.preflight.link import check_devices, check_link, check_outlook, check_route, outlook_of
 
     needs = _needs(found, recipe)
     whole = [host for host in found.hosts if host.num_cores]
@@ -118,7 +118,7 @@ def conclude(found: "Round", recipe: "Recipe | None") -> "tuple[Profile, list[Ch
 
 
 def _needs(found: "Round", recipe: "Recipe | None") -> "Needs":
-    from dragoman.diagnose.preflight import Needs
+    from dragoman.diagnose.preflight.checks import Needs
     from dragoman.model.size import size_of
 
     if recipe is None:

@@ -14,8 +14,8 @@ from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
     from dragoman.config import Recipe
-    from dragoman.diagnose.preflight import Check, HostFacts
-    from dragoman.diagnose.preflight_link import Route
+    from dragoman.diagnose.preflight.checks import Check, HostFacts
+    from dragoman.diagnose.preflight.link import Route
     from dragoman.launch.hosts.hosts import Host
     from dragoman.launch.hosts.members import Team
     from dragoman.launch.hosts.network import Measured
@@ -63,7 +63,7 @@ class Round:
 
 def see_this_machine(wish: Wish, say: Say) -> Round:
     """Facts and compute of the machine that the command runs on."""
-    from dragoman.diagnose.preflight import facts_from
+    from dragoman.diagnose.preflight.checks import facts_from
     from dragoman.launch.hosts.checkup import checkup
 
     say("this machine: load, memory, disk")
@@ -94,7 +94,7 @@ def _task(wish: Wish, out: str, data: str | None, is_quiet: bool) -> str:
 
 
 def _failed(reason: str) -> "Check":
-    from dragoman.diagnose.preflight import Check
+    from dragoman.diagnose.preflight.checks import Check
 
     advice = "mend what the other checks say, then try again"
     return Check("measuring", "hurts", "", "measuring failed", reason, advice)
@@ -147,7 +147,7 @@ def _ask_all(
     sessions: "Sequence[HostSession]", op: str, arguments: Mapping[str, Any], found: Round
 ) -> "dict[HostSession, Any]":
     """Answers of those that give one; the others become checks."""
-    from dragoman.diagnose.preflight import Check
+    from dragoman.diagnose.preflight.checks import Check
     from dragoman.launch.hosts.session import side_by_side
 
     asked = [
@@ -165,7 +165,7 @@ def _ask_all(
 
 def _check_up(answers: "Mapping[HostSession, Mapping[str, Any]]", folder: str, found: Round) -> None:
     """Facts of every host; of one with other code only what all versions tell."""
-    from dragoman.diagnose.preflight import HostFacts, facts_from
+    from dragoman.diagnose.preflight.checks import HostFacts, facts_from
 
     alike = [session for session, answer in answers.items() if answer["versions"]["code"] == found.ours["code"]]
     told = _ask_all(alike, "checkup", {"folder": folder}, found)
@@ -194,15 +194,15 @@ def _clock_ahead(session: "HostSession") -> tuple[float, float]:
 
 def _are_fit(found: Round) -> bool:
     """Whether ranks of these hosts can be joined at all."""
-    from dragoman.diagnose.preflight import worst
-    from dragoman.diagnose.preflight_hosts import check_together
+    from dragoman.diagnose.preflight.checks import worst
+    from dragoman.diagnose.preflight.hosts import check_together
 
     return not found.checks and worst(check_together(found.hosts, found.ours)) != "hurts"
 
 
 def _find_network(answers: "Mapping[HostSession, Mapping[str, Any]]", wish: Wish, found: Round) -> "Measured | None":
-    from dragoman.diagnose.preflight import CardFacts, Check
-    from dragoman.diagnose.preflight_link import Route
+    from dragoman.diagnose.preflight.checks import CardFacts, Check
+    from dragoman.diagnose.preflight.link import Route
     from dragoman.launch.hosts.routes import find_network
 
     try:
@@ -233,7 +233,7 @@ def _team(answers: "Mapping[HostSession, Mapping[str, Any]]", network: "Measured
 
 def _common_data(answers: "Mapping[HostSession, Mapping[str, Any]]", place: _Place, found: Round) -> str | None:
     """The data folder, where every host has the same; else lengths of usual text do."""
-    from dragoman.diagnose.preflight import Check
+    from dragoman.diagnose.preflight.checks import Check
 
     if place.data is None:
         return None

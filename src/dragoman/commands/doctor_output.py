@@ -9,8 +9,8 @@ from dragoman.units import format_seconds, format_step_time
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dragoman.diagnose.preflight import Check
-    from dragoman.diagnose.preflight_link import Outlook
+    from dragoman.diagnose.preflight.checks import Check
+    from dragoman.diagnose.preflight.link import Outlook
     from dragoman.run.promise import ComputeProfile, LinkProfile, Profile
 
 FILE_WIDTH = 130  # where nobody says how wide the screen is

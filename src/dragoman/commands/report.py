@@ -1,16 +1,15 @@
 """`dragoman report`: what a run did and why, as one self-contained page, as Markdown with charts, or as JSON."""
 
-import contextlib
 import difflib
 import gc
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.commands.options import HostsFile
+from dragoman.commands.remote_records import records_of
 from dragoman.errors import CheckFailed, DragomanError
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def report(
 ) -> None:
     """What a run did and why: eleven answers, findings, charts, provenance."""
     names, codes = parse_formats(formats), parse_codes(fail_on or [])
-    with _folder_of(run, hosts) as (folder, is_here):
+    with records_of(str(run), hosts) as (folder, is_here):
         from dragoman.report.diagnosis import as_worksheet, diagnose
         from dragoman.run.reader import read_run
 
@@ -96,21 +95,3 @@ def _refuse(diagnosis: "Diagnosis", codes: Sequence[str]) -> None:
     found = next((finding for finding in diagnosis.findings if finding.code in codes), None)
     if found is not None:
         raise CheckFailed(f"{found.code}: {found.title}. {found.evidence}", found.advice)
-
-
-@contextlib.contextmanager
-def _folder_of(run: Path, hosts: str | None) -> Iterator[tuple[Path, bool]]:
-    """(a folder to read, whether it is the run itself): that of another host is a copy of its records, for a while."""
-    if ":" not in str(run):
-        yield run, True
-        return
-    from dragoman.launch.hosts.hosts import read_remote
-
-    remote = read_remote(str(run), hosts)
-    if remote is None:
-        yield run, True
-        return
-    from dragoman.commands.remote_records import copy_records
-
-    with tempfile.TemporaryDirectory(prefix="dragoman-") as scratch:
-        yield copy_records(*remote, Path(scratch)), False

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 
-from dragoman.diagnose.checkpoint import answer_files, answer_size
-from dragoman.diagnose.corpus import answer_corpus
-from dragoman.diagnose.duration import answer_duration, answer_step_time
+from dragoman.diagnose.answers.checkpoint import answer_files, answer_size
+from dragoman.diagnose.answers.corpus import answer_corpus
+from dragoman.diagnose.answers.duration import answer_duration, answer_step_time
+from dragoman.diagnose.answers.network import answer_network, answer_traffic
+from dragoman.diagnose.answers.processors import answer_use
+from dragoman.diagnose.answers.schedule import answer_schedule
+from dragoman.diagnose.answers.training import answer_overfitting, answer_trained
 from dragoman.diagnose.facts import Facts
 from dragoman.diagnose.finding import Answer
-from dragoman.diagnose.network import answer_network, answer_traffic
-from dragoman.diagnose.processors import answer_use
-from dragoman.diagnose.schedule import answer_schedule
-from dragoman.diagnose.training import answer_overfitting, answer_trained
 
 ANSWERS: tuple[Callable[[Facts], Answer], ...] = (
     answer_duration,

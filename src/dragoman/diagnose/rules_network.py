@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from dragoman.diagnose.answers.network import BOUND, FELT, is_bandwidth
 from dragoman.diagnose.facts import MIN_STEPS, Facts
 from dragoman.diagnose.finding import Finding
-from dragoman.diagnose.network import BOUND, FELT, is_bandwidth
 from dragoman.diagnose.remedies import effect_of, exchange_remedy, link_remedy, worth_of
 from dragoman.diagnose.split import find_straggler
 from dragoman.diagnose.statistics import find_break, finite_median

@@ -9,7 +9,7 @@ from command_line import changes
 from dragoman.commands import doctor_hosts
 from dragoman.commands.doctor import conclude
 from dragoman.commands.doctor_hosts import Round, Wish, see_hosts
-from dragoman.diagnose.preflight import HostFacts, facts_from
+from dragoman.diagnose.preflight.checks import HostFacts, facts_from
 from dragoman.launch.hosts import checkup
 from dragoman.launch.hosts.hosts import read_hosts
 from dragoman.launch.hosts.package import versions

@@ -1,6 +1,6 @@
 """Charts of files: the training set at every stage, and the files of a checkpoint."""
 
-from dragoman.diagnose.checkpoint import checkpoint_files
+from dragoman.diagnose.answers.checkpoint import checkpoint_files
 from dragoman.diagnose.facts import Facts
 from dragoman.report.charts.drawing import Figure, Row, bars
 from dragoman.report.palette import COLOURS

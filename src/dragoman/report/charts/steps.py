@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 import numpy as np
 
-from dragoman.diagnose.duration import account_of
+from dragoman.diagnose.answers.duration import account_of
 from dragoman.diagnose.facts import Facts
 from dragoman.diagnose.wording import percent, seconds_text
 from dragoman.report.charts.drawing import Figure, Look, Row, axis, bars, bucket_rows, curve, data, finish

@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from dragoman.diagnose.comparison_quality import Quality, Reading
-from dragoman.diagnose.comparison_side import Side
-from dragoman.diagnose.comparison_speed import SAME_STEP
+from dragoman.diagnose.comparison.quality import Quality, Reading
+from dragoman.diagnose.comparison.side import Side
+from dragoman.diagnose.comparison.speed import SAME_STEP
 from dragoman.run.figures import best_by_bleu, best_by_loss
 from dragoman.run.records import EvalRecord
 from dragoman.units import format_count, format_seconds

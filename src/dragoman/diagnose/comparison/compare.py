@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dragoman.diagnose.comparison_figures import Figure, figures_of, have_equal_steps
-from dragoman.diagnose.comparison_learned import explain_quality
-from dragoman.diagnose.comparison_paired import Paired, paired_differences
-from dragoman.diagnose.comparison_quality import decoding_note, quality_of
-from dragoman.diagnose.comparison_settings import SettingRow, differing_settings, settings_between
-from dragoman.diagnose.comparison_side import Side, side_of
-from dragoman.diagnose.comparison_speed import explain_speed
+from dragoman.diagnose.comparison.figures import Figure, figures_of, have_equal_steps
+from dragoman.diagnose.comparison.learned import explain_quality
+from dragoman.diagnose.comparison.paired import Paired, paired_differences
+from dragoman.diagnose.comparison.quality import decoding_note, quality_of
+from dragoman.diagnose.comparison.settings import SettingRow, differing_settings, settings_between
+from dragoman.diagnose.comparison.side import Side, side_of
+from dragoman.diagnose.comparison.speed import explain_speed
 from dragoman.diagnose.facts import gather_facts
 from dragoman.diagnose.wording import plural
 from dragoman.run.reader import RunRecord

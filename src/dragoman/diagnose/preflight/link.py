@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dragoman.config import Recipe
-from dragoman.diagnose.preflight import CardFacts, Check, HostFacts, Level
+from dragoman.diagnose.preflight.checks import CardFacts, Check, HostFacts, Level
 from dragoman.diagnose.wording import bits_text, percent, rate_text, seconds_text
 from dragoman.plan.setting import setting_of_profile, settled
 from dragoman.plan.split import plan_step

@@ -8,9 +8,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dragoman.diagnose.comparison_causes import cause_of, open_question
-from dragoman.diagnose.comparison_settings import SettingRow, differences_text
-from dragoman.diagnose.comparison_side import MIN_STEPS, PARTS, Side
+from dragoman.diagnose.comparison.causes import cause_of, open_question
+from dragoman.diagnose.comparison.settings import SettingRow, differences_text
+from dragoman.diagnose.comparison.side import MIN_STEPS, PARTS, Side
 from dragoman.diagnose.wording import percent, plural, seconds_text, times_text
 
 SAME_SPEED = 0.05  # a difference that nobody would change a run for

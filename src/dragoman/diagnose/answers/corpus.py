@@ -1,8 +1,8 @@
 """Question 7: how big the training set was, in lines and bytes, on both sides and at every stage."""
 
+from dragoman.diagnose.answers.training import epochs_of
 from dragoman.diagnose.facts import Facts
 from dragoman.diagnose.finding import QUESTIONS, Answer, Number, not_recorded
-from dragoman.diagnose.training import epochs_of
 from dragoman.diagnose.wording import size_text
 from dragoman.run.records import SideSize
 from dragoman.units import format_count

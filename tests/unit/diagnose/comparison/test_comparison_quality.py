@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-import diagnose_samples as samples
 import pytest
-from diagnose_samples import Shape
 
-from dragoman.diagnose.comparison import RunComparison, compare_runs
-from dragoman.diagnose.comparison_figures import Figure
+import diagnose_samples as samples
+from diagnose_samples import Shape
+from dragoman.diagnose.comparison.compare import RunComparison, compare_runs
+from dragoman.diagnose.comparison.figures import Figure
 from dragoman.run.reader import RunRecord
 
 PLAIN = Shape(num_steps=80, eval_every=20)

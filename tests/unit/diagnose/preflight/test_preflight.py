@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.diagnose.preflight import CardFacts, Check, GpuFacts, HostFacts, Needs, facts_from, worst
-from dragoman.diagnose.preflight_gpus import check_gpus
-from dragoman.diagnose.preflight_hosts import check_hosts, check_together
-from dragoman.diagnose.preflight_link import (
+from dragoman.diagnose.preflight.checks import CardFacts, Check, GpuFacts, HostFacts, Needs, facts_from, worst
+from dragoman.diagnose.preflight.gpus import check_gpus
+from dragoman.diagnose.preflight.hosts import check_hosts, check_together
+from dragoman.diagnose.preflight.link import (
     Outlook,
     Route,
     check_devices,
@@ -215,8 +215,8 @@ def test_facts_and_checks_cross_as_json():
 
 
 def test_every_code_has_its_section():
-    root = Path(__file__).parents[3]
-    sources = [*root.glob("src/dragoman/diagnose/preflight*.py"), root / "src/dragoman/commands/doctor_hosts.py"]
+    root = Path(__file__).parents[4]
+    sources = [*root.glob("src/dragoman/diagnose/preflight/*.py"), root / "src/dragoman/commands/doctor_hosts.py"]
     text = "".join(path.read_text(encoding="utf-8") for path in sources)
     codes = set(re.findall(r'Check\(\s*"([a-z-]+)"', text))
     sections = set(

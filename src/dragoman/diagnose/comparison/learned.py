@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from dragoman.diagnose.comparison_paired import Paired
-from dragoman.diagnose.comparison_quality import Quality, Reading
-from dragoman.diagnose.comparison_settings import SettingRow, differences_text
+from dragoman.diagnose.comparison.paired import Paired
+from dragoman.diagnose.comparison.quality import Quality, Reading
+from dragoman.diagnose.comparison.settings import SettingRow, differences_text
 from dragoman.diagnose.wording import sentence
 from dragoman.units import format_count, format_seconds
 

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import diagnose_samples as samples
 from diagnose_samples import Shape
-
-from dragoman.diagnose.comparison_settings import SettingRow, differences_text, differing_settings
-from dragoman.diagnose.comparison_side import side_of
+from dragoman.diagnose.comparison.settings import SettingRow, differences_text, differing_settings
+from dragoman.diagnose.comparison.side import side_of
 from dragoman.diagnose.facts import gather_facts
 
 TWO = Shape(num_hosts=2, num_steps=20, eval_every=10)

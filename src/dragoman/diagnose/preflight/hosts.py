@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Callable, Sequence
 
-from dragoman.diagnose.preflight import SETUP, Check, HostFacts, Level, Needs
+from dragoman.diagnose.preflight.checks import SETUP, Check, HostFacts, Level, Needs
 from dragoman.diagnose.wording import percent, seconds_text
 from dragoman.units import format_bytes
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dragoman.diagnose.comparison_side import Curve, Side, curve_of
+from dragoman.diagnose.comparison.side import Curve, Side, curve_of
 from dragoman.diagnose.facts import recipe_value
 from dragoman.diagnose.statistics import Floats
 from dragoman.run.records import EvalSentence

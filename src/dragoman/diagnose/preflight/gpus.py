@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dragoman.diagnose.preflight import Check, GpuFacts, HostFacts, Level, Needs
+from dragoman.diagnose.preflight.checks import Check, GpuFacts, HostFacts, Level, Needs
 from dragoman.units import format_bytes
 
 LEAST_LIMIT_SHARE = 0.95  # of the usual power or clock

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from dragoman.diagnose.comparison_side import Side
+from dragoman.diagnose.comparison.side import Side
 from dragoman.diagnose.wording import bits_text, joined
 from dragoman.run.records import Host, Manifest
 from dragoman.units import format_count

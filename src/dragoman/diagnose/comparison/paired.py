@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.diagnose.comparison_quality import AT, Quality
-from dragoman.diagnose.comparison_side import Curve
+from dragoman.diagnose.comparison.quality import AT, Quality
+from dragoman.diagnose.comparison.side import Curve
 from dragoman.diagnose.statistics import paired_ratio_change
 from dragoman.run.figures import best_by_bleu, best_by_loss
 from dragoman.run.records import EvalRecord, EvalSentence

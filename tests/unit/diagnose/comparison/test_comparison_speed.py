@@ -3,13 +3,13 @@
 import random
 from dataclasses import replace
 
-import diagnose_samples as samples
 import pytest
-from diagnose_samples import Shape
 
-from dragoman.diagnose.comparison import RunComparison, compare_runs
-from dragoman.diagnose.comparison_side import PARTS, Side, side_of
-from dragoman.diagnose.comparison_speed import part_differences, unit_of
+import diagnose_samples as samples
+from diagnose_samples import Shape
+from dragoman.diagnose.comparison.compare import RunComparison, compare_runs
+from dragoman.diagnose.comparison.side import PARTS, Side, side_of
+from dragoman.diagnose.comparison.speed import part_differences, unit_of
 from dragoman.diagnose.facts import gather_facts
 from dragoman.run.reader import RunRecord
 

@@ -5,7 +5,7 @@ Each function looks at two runs and the sign of their difference: what points th
 
 import math
 
-from dragoman.diagnose.comparison_side import Side
+from dragoman.diagnose.comparison.side import Side
 from dragoman.diagnose.link import Link
 from dragoman.diagnose.split import Straggler, find_straggler
 from dragoman.diagnose.wording import bits_text, percent, plural, seconds_text
