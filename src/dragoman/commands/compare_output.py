@@ -10,9 +10,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from dragoman.diagnose.comparison import RunComparison
-from dragoman.diagnose.comparison_figures import STEP, Figure
-from dragoman.diagnose.comparison_paired import Paired
+from dragoman.diagnose.comparison.compare import RunComparison
+from dragoman.diagnose.comparison.figures import STEP, Figure
+from dragoman.diagnose.comparison.paired import Paired
 from dragoman.diagnose.wording import percent, rate_text, seconds_text
 from dragoman.errors import DragomanError
 from dragoman.run.folder import replaced_file

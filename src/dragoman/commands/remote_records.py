@@ -33,19 +33,11 @@ def copy_records(host: "Host", path: str, into: Path) -> Path:
     from dragoman.launch.hosts.session import HostSession
 
     with HostSession(host) as session:
-        found = session.call("list_run", timeout_seconds=LIST_SECONDS, path=path)
-    wanted = {name: (num_bytes, sha256) for name, num_bytes, sha256 in found["files"] if _is_record(name)}
+        found = session.call("list_run", timeout_seconds=LIST_SECONDS, path=path, records_only=True)
+    wanted = {name: (num_bytes, sha256) for name, num_bytes, sha256 in found["files"]}
     folder = into / Path(found["path"]).name
     folder.mkdir()
     with Bars() as bars:
         advance = bars.add(host.name, sum(num_bytes for num_bytes, _ in wanted.values()))
         receive_files(host, found["path"], wanted, folder, advance)
     return folder
-
-
-def _is_record(name: str) -> bool:
-    from dragoman.run.folder import RunFolder
-
-    here = RunFolder(Path())
-    heavy = (here.checkpoints_path.name, here.tensorboard_path.name)
-    return not name.startswith("report") and Path(name).parts[0] not in heavy

@@ -111,11 +111,11 @@ def test_a_run_on_another_host_is_read_from_a_copy_of_its_records(monkeypatch, t
     home.mkdir()
     monkeypatch.chdir(home)
     copied = []
-    from dragoman.commands import remote_records
+    from dragoman.launch.copying import transfer
 
-    real = remote_records.receive_files
+    real = transfer.receive_files
     monkeypatch.setattr(
-        remote_records,
+        transfer,
         "receive_files",
         lambda host, path, wanted, *rest: copied.extend(wanted) or real(host, path, wanted, *rest),
     )

@@ -21,6 +21,7 @@ from dragoman.run.control import is_alive, read_control
 from dragoman.run.folder import RunFolder, is_locked, open_run_folder
 from dragoman.run.reader import read_manifest
 
+NO_RECORDS = ("checkpoints/", "tensorboard/", "report")
 LIST_SECONDS = 1800.0  # to hash what may be many gigabytes on a slow disk
 MAX_ROUNDS = 2  # a file that was replaced while it was copied is copied once more
 OTHER_PLACE = "name another folder with --to"
@@ -122,19 +123,23 @@ def _check_destination(folder: Path, created: float) -> None:
         raise DragomanError(f"{folder} holds other files", OTHER_PLACE)
 
 
-def list_run(path: str) -> dict[str, Any]:
-    """On the host: every file of the run with its size and sha256, and whether the run still goes on."""
+def list_run(path: str, records_only: bool = False) -> dict[str, Any]:
+    """On the host: every file of the run with its size and sha256, and whether the run still goes on.
+
+    `records_only` leaves out weights and event files, which take long to read, and reports.
+    """
     root = absolute_path(path)
     folder = open_run_folder(root)
     control = read_control(folder)
     is_controlled = control is not None and control.state != "ended" and is_alive(control, folder)
+    names = [name for name in sorted(_names(root)) if not (records_only and name.startswith(NO_RECORDS))]
     return {
         "path": str(root),
         "created": read_manifest(folder).created,
         "state": control.state if control else "ended",
         "members": [member["name"] for member in control.members] if control else [],
         "is_going_on": is_locked(folder) or is_controlled,
-        "files": [entry for name in sorted(_names(root)) if (entry := _describe(root, name)) is not None],
+        "files": [entry for name in names if (entry := _describe(root, name)) is not None],
     }
 
 

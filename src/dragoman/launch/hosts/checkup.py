@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from dragoman.diagnose.preflight import CardFacts, HostFacts
+from dragoman.diagnose.preflight.checks import CardFacts, HostFacts
 from dragoman.errors import DragomanError
 from dragoman.launch.hosts import facts
 from dragoman.launch.hosts.gpu_facts import gpu_facts

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dragoman.diagnose.preflight import GpuFacts
+from dragoman.diagnose.preflight.checks import GpuFacts
 
 NVIDIA_VENDOR = "0x10de"
 DISPLAY_CLASSES = ("0x0300", "0x0302")

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dragoman.diagnose.preflight import facts_from
+from dragoman.diagnose.preflight.checks import facts_from
 from dragoman.errors import DragomanError
 from dragoman.launch.hosts import checkup, gpu_facts
 
