@@ -15,9 +15,11 @@ import torch
 from dragoman.dist.card import card_speed, exchange_card
 from dragoman.dist.clock import now
 from dragoman.dist.dense import BUCKET_BYTES
+from dragoman.dist.limits import seconds_of
 from dragoman.dist.world import Pending, World
 from dragoman.run.promise import LinkProfile, PairSpeed, SumTime
 
+BUDGET_SECONDS = 10.0
 NUM_PINGS = 15
 FIRST_BYTES, MOST_PIECE_BYTES = 32_000, 16_000_000
 LONG_ENOUGH_SECONDS = 0.03
@@ -34,17 +36,19 @@ Pair = tuple[int, int]
 
 
 def measure_link(
-    world: World, budget_seconds: float = 10.0, say: Callable[[str], None] = lambda _: None
+    world: World, budget_seconds: float | None = None, say: Callable[[str], None] = lambda _: None
 ) -> LinkProfile:
     """The link by what one rank per host can send; all ranks call this together. Takes the budget at most.
 
     What matters most comes first: where time is short, sums of many bytes and single pairs are left out.
     """
+    budget_seconds = budget_seconds or seconds_of("DRAGOMAN_LINK_SECONDS", BUDGET_SECONDS)
     deadline = time.monotonic() + budget_seconds
     leaders = world.between_hosts()
     say("link: all hosts at once, both ways")
     latency = sorted(_ping(world) for _ in range(NUM_PINGS))[NUM_PINGS // 2]
-    mine = _all_at_once(leaders) if world.local_rank == 0 else None
+    share = min(1.0, budget_seconds / BUDGET_SECONDS)
+    mine = _all_at_once(leaders, share) if world.local_rank == 0 else None
     rates = [rate for rate in world.gather(mine) if rate is not None]
     say("link: sums of growing size")
     sums = _sums(world, min(deadline, time.monotonic() + SUMS_SHARE * budget_seconds))
@@ -70,7 +74,7 @@ def _ping(world: World) -> float:
     return now(world.device) - start
 
 
-def _all_at_once(leaders: World) -> float:
+def _all_at_once(leaders: World, share: float) -> float:
     """Bytes a second that leave this host while as many come in from the others."""
     if leaders.is_alone:
         return float("inf")
@@ -80,7 +84,7 @@ def _all_at_once(leaders: World) -> float:
 
     num_bytes, seconds = _first_look(leaders, start)
     rate = num_bytes / max(seconds)
-    return (leaders.size - 1) * _stream(leaders, start, rate, WARM_UP_SECONDS, STREAM_SECONDS)
+    return (leaders.size - 1) * _stream(leaders, start, rate, share * WARM_UP_SECONDS, share * STREAM_SECONDS)
 
 
 def _first_look(leaders: World, start: Start) -> tuple[int, list[float]]:

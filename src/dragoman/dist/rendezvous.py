@@ -25,12 +25,12 @@ from torch.distributed.elastic.rendezvous import (
     rendezvous_handler_registry,
 )
 
+from dragoman.dist.limits import seconds_of
 from dragoman.errors import DragomanError
 
 BACKEND = "dragoman"
 # By hand, hosts are started one after the other; a cold disk may need a minute to load torch.
 JOIN_SECONDS = 300.0
-JOIN_VARIABLE = "DRAGOMAN_JOIN_SECONDS"
 STORE_TIMEOUT = datetime.timedelta(minutes=10)
 GREETING_SECONDS = 10.0
 POLL_SECONDS = 0.1
@@ -49,14 +49,7 @@ class Meeting:
 
 def join_seconds() -> float:
     """How long a rank waits for the others."""
-    text = os.environ.get(JOIN_VARIABLE, "")
-    try:
-        seconds = float(text) if text else JOIN_SECONDS
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise DragomanError(f"{JOIN_VARIABLE} is {text!r}", "give a number of seconds, more than 0")
-    return seconds
+    return seconds_of("DRAGOMAN_JOIN_SECONDS", JOIN_SECONDS)
 
 
 def listen_store(address: str, port: int, listen_fd: int | None = None) -> TCPStore:

@@ -26,7 +26,6 @@ from dragoman.train.describe import describe_hosts
 from dragoman.train.job import Job, recipe_hash
 from dragoman.train.profile import measure_compute
 
-LINK_SECONDS = 10.0
 # Less than the ranks wait for each other.
 ANSWER_SECONDS = 480.0
 
@@ -51,7 +50,7 @@ def measure_run(
     compute = measure_compute(
         world, job.recipe, model, flat, plan, autocast, precision, methods="wanted" if len(hosts) > 1 else "none"
     )
-    link = measure_link(world, LINK_SECONDS) if len(hosts) > 1 else None
+    link = measure_link(world) if len(hosts) > 1 else None
     return Profile(time.time(), hosts, link, compute)
 
 

@@ -12,7 +12,13 @@ from dragoman.launch.hosts.session import HostSession, call_each
 
 JOIN_SECONDS = 60.0
 # What a user may have set for workers and would expect on every host; cards differ from host to host.
-FORWARDED = ("DRAGOMAN_DEVICE", "DRAGOMAN_DEBUG", "DRAGOMAN_JOIN_SECONDS", "OMP_NUM_THREADS")
+FORWARDED = (
+    "DRAGOMAN_DEVICE",
+    "DRAGOMAN_DEBUG",
+    "DRAGOMAN_JOIN_SECONDS",
+    "DRAGOMAN_LINK_SECONDS",
+    "OMP_NUM_THREADS",
+)
 FORWARDED_PREFIXES = ("NCCL_", "TORCH_")
 
 
