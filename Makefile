@@ -31,9 +31,9 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright --level error
 
-# REQUIRE=network fails where emulated hosts cannot be made; without it they are required where the machine can.
+# REQUIRE=network,browser fails where emulated hosts or a browser cannot be had; without it they are required where they can.
 test: $(VENV)/.dev
-	@require="$$(.ci/network-tools)"; set -x; $(BIN)/python -m pytest -n 2 --dist loadgroup $$require $(REQUIRE:%=--require=%)
+	@require="$$(.ci/network-tools),$(REQUIRE)"; set -x; $(BIN)/python -m pytest -n 2 --dist loadgroup --require="$$require"
 
 # The benchmarks that need no corpus of yours; the others say with --help what they need. JoeyNMT is left out if missing.
 bench: $(VENV)/.dev
