@@ -33,7 +33,7 @@ check: $(VENV)/.dev
 
 # REQUIRE=network,browser fails where emulated hosts or a browser cannot be had; without it they are required where they can.
 test: $(VENV)/.dev
-	@require="$$(.ci/network-tools),$(REQUIRE)"; set -x; $(BIN)/python -m pytest -n 2 --dist loadgroup --require="$$require"
+	@require="$$(.ci/test-tools),$(REQUIRE)"; set -x; $(BIN)/python -m pytest -n 2 --dist loadgroup --require="$$require"
 
 # The benchmarks that need no corpus of yours; the others say with --help what they need. JoeyNMT is left out if missing.
 bench: $(VENV)/.dev

@@ -118,6 +118,21 @@ def check_hosts(run: RunRecord) -> None:
         assert last <= timing.time - timing.validation_seconds - timing.checkpoint_seconds + 0.05
 
 
+def test_a_run_that_would_mostly_wait_does_not_begin(lab_hosts, phrasebook_data):
+    hosts = lab_hosts(2, "2mbit")
+    done = hosts.run_on("a", train_command(phrasebook_data, "--abort-if-waiting", "10%"), timeout=120)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(
+        r"^\[a:0\] .* each way over eth0 at [\d.]+ Mb/s: .* a step, .*\d+ % waiting", done.stdout, re.MULTILINE
+    )
+    assert re.search(r"\[a:0\] error: not begun: \d+% of a step would be waiting, more than 10%", done.stdout)
+    folder = hosts.folder / "run"
+    assert json.loads((folder / "prediction.json").read_text())["num_hosts"] == 2
+    assert json.loads((folder / "profile.json").read_text())["link"]["bytes_per_second"] < 400_000
+    assert not (folder / "manifest.json").exists()  # so the same command begins anew
+    all_gone(hosts)
+
+
 def test_the_terminal_is_only_a_viewer_and_stop_leaves_nothing(lab_hosts, phrasebook_data):
     hosts = lab_hosts(2, "100mbit")
     viewer = start(hosts, phrasebook_data)
