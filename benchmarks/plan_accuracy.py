@@ -23,7 +23,6 @@ METHODS = {
     "powersgd": ("sync.method=powersgd", "sync.dense_steps=4"),
     "diloco": ("sync.method=diloco",),
 }
-NUM_FIRST = 10
 DRAGOMAN = f"{shlex.quote(sys.executable)} -m dragoman"
 
 
@@ -32,6 +31,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--recipe", default="phrasebook")
     parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument(
+        "--first", type=int, default=10, help="steps left out at the beginning; powersgd's first 4 are dense"
+    )
     parser.add_argument("--links", default=",".join(LINKS))
     parser.add_argument("--set", action="append", default=[])
     options = parser.parse_args()
@@ -40,7 +42,18 @@ def main() -> None:
             folder = Path(scratch)
             measure(options, link, folder)
             for number, method in enumerate(METHODS):
-                print(json.dumps({"link": link, "method": method, **outcome(folder, number)}), flush=True)
+                print(
+                    json.dumps(
+                        {
+                            "recipe": options.recipe,
+                            "set": options.set,
+                            "link": link,
+                            "method": method,
+                            **outcome(folder, number, options.first),
+                        }
+                    ),
+                    flush=True,
+                )
 
 
 def measure(options: argparse.Namespace, link: str, folder: Path) -> None:
@@ -72,14 +85,14 @@ def _set(settings: list[str]) -> str:
     return " ".join(f"--set {setting}" for setting in settings)
 
 
-def outcome(folder: Path, number: int) -> dict[str, Any]:
+def outcome(folder: Path, number: int, num_first: int) -> dict[str, Any]:
     plan = json.loads((folder / f"plan-{number}.json").read_text())
     steps = [json.loads(line) for line in (folder / f"run-{number}" / "steps.jsonl").read_text().splitlines()]
-    seconds = [step["step_seconds"] for step in steps if step["step"] > NUM_FIRST and step["step"] < len(steps)]
+    seconds = [step["step_seconds"] for step in steps if step["step"] > num_first and step["step"] < len(steps)]
     timings = [
         json.loads(line) for line in (folder / f"run-{number}" / "timing.rank-000.jsonl").read_text().splitlines()
     ]
-    exchange = statistics.median(record["exchange_seconds"] for record in timings[NUM_FIRST:])
+    exchange = statistics.median(record["exchange_seconds"] for record in timings[num_first:])
     parts = plan["step"]
     predicted, measured = sum(parts.values()), statistics.median(seconds)
     return {

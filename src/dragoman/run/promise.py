@@ -201,8 +201,8 @@ def read_promise(path: Path, kind: type[P]) -> P:
         ) from None
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        problem = f"{path} is no {kind.__name__.lower()}: {where}: {first['msg']}"
+        where = "".join(f"{part}: " for part in first["loc"])
+        problem = f"{path} is no {kind.__name__.lower()}: {where}{first['msg']}"
         raise DragomanError(problem, "`dragoman doctor` writes a fresh one") from None
 
 
