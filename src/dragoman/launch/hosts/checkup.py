@@ -28,6 +28,7 @@ DISK_BYTES, DISK_PIECE_BYTES = 64_000_000, 8_000_000
 DISK_SECONDS = 4.0
 STORE_PORT = 29_400  # of a run started by hand
 MEASURED = "measured.json"
+NUM_REMOVALS, REMOVAL_SECONDS = 30, 0.1
 _TOKEN = re.compile(r"[0-9a-f]{16}")
 
 
@@ -152,7 +153,13 @@ def read_measured(token: str) -> str | None:
 
 
 def drop_scratch(token: str) -> None:
-    shutil.rmtree(scratch_folder(token), ignore_errors=True)
+    """Until nothing is left of it."""
+    path = scratch_folder(token)
+    for _ in range(NUM_REMOVALS):
+        shutil.rmtree(path, ignore_errors=True)
+        if not path.exists():
+            return
+        time.sleep(REMOVAL_SECONDS)  # an agent that is just ending may write its last word there
 
 
 CHECKUP_OPS: Mapping[str, Callable[..., Any]] = {
