@@ -17,6 +17,7 @@ from dragoman import __version__
 from dragoman.data.manifest import Manifest as DataManifest
 from dragoman.data.shards import ShardSet
 from dragoman.dist.card import card_speed, exchange_card
+from dragoman.dist.processor import cpu_name
 from dragoman.dist.world import World
 from dragoman.run.reader import read_manifest
 from dragoman.run.records import Attempt, DataSummary, Exchange, Host, Manifest, SideSize
@@ -73,16 +74,7 @@ def _host(world: World) -> dict[str, Any]:
     card = exchange_card()
     speed = None if card is None else card_speed(card)
     memory = psutil.virtual_memory().total
-    return asdict(Host(world.host, _cpu_name(), cores, memory, gpus, interface=card, card_bits_per_second=speed))
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
+    return asdict(Host(world.host, cpu_name(), cores, memory, gpus, interface=card, card_bits_per_second=speed))
 
 
 def _git_commit() -> str | None:

@@ -4,9 +4,7 @@ The first rank says on its output what is being measured, each line after a mark
 """
 
 import json
-import os
 import sys
-import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -16,24 +14,21 @@ from typing import Any
 
 import torch
 
-from dragoman.allocator import keep_freed_memory
 from dragoman.config import Recipe
 from dragoman.data.batches import BatchPlan
 from dragoman.data.shards import open_shards
 from dragoman.data.vocab import Vocab
-from dragoman.dist.failures import is_lost_peer
 from dragoman.dist.probe import measure_link
-from dragoman.dist.world import World, open_world
+from dragoman.dist.world import World
 from dragoman.errors import DragomanError
 from dragoman.model.flat import FlatModel
 from dragoman.model.transformer import Transformer, initialize
-from dragoman.run.control import LOST_PEER
 from dragoman.run.folder import replaced_file
 from dragoman.run.promise import ComputeProfile
 from dragoman.train.loop import resolve_precision
 from dragoman.train.profile import measure_compute
 from dragoman.train.synthetic import SyntheticShard
-from dragoman.train.worker import end_with_launcher, leave
+from dragoman.train.worker import as_rank, end_with_launcher, leave
 
 MARK = "doctor> "
 OUT_OF_MEMORY = "the memory does not hold one microbatch of this recipe"
@@ -54,24 +49,8 @@ class Task:
 
 def main(argument: str) -> int:
     """Join the others and measure; the exit code."""
-    keep_freed_memory()
     task = Task(**json.loads(argument))
-    who = f"rank {os.environ.get('RANK', '0')}"
-    try:
-        world = open_world()
-        who = f"rank {world.rank} on {world.host}"
-        _write(task, world, _measure(task, world))
-    except DragomanError as error:
-        sys.stderr.write(f"error: {error.message}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))
-        return error.exit_code
-    except Exception as error:
-        if is_lost_peer(error) and not os.environ.get("DRAGOMAN_DEBUG"):
-            sys.stderr.write(f"{who} lost its connection to another rank\n")
-            return LOST_PEER
-        sys.stderr.write(f"{who} failed:\n{traceback.format_exc()}")
-        return 1
-    world.close()
-    return 0
+    return as_rank(lambda world: _write(task, world, _measure(task, world)))
 
 
 def _measure(task: Task, world: World) -> dict[str, Any]:
@@ -110,11 +89,12 @@ def _compute(task: Task, recipe: Recipe, world: World, say: Callable[[str], None
         raise DragomanError(OUT_OF_MEMORY, "raise batch.num_microbatches, or take a smaller recipe") from None
 
 
-def _write(task: Task, world: World, measured: dict[str, Any]) -> None:
+def _write(task: Task, world: World, measured: dict[str, Any]) -> int:
     if world.is_first:
         with replaced_file(Path(task.out).expanduser()) as fresh:
             fresh.write_text(json.dumps(measured) + "\n", encoding="utf-8")
     world.any(False)
+    return 0
 
 
 if __name__ == "__main__":

@@ -44,19 +44,28 @@ def main(argument: str) -> int:
 
 
 def run_rank(find_job: Callable[[World], Job]) -> int:
-    """Join the others, train, and turn what happened into an exit code."""
+    """Join the others and train; the exit code."""
+    return as_rank(lambda world: _train(find_job(world), world))
+
+
+def _train(job: Job, world: World) -> int:
+    job.folder.path.mkdir(parents=True, exist_ok=True)  # every host has its own
+    with ExitStack() as claim:
+        with world.together():  # no rank reads the folder before it is ours
+            if world.is_first:
+                claim.enter_context(lock_run(job.folder))
+        reason = train(job, world)
+    return INTERRUPTED if reason == "interrupted" else 0
+
+
+def as_rank(work: Callable[[World], int]) -> int:
+    """Join the others, work, and turn what happened into an exit code."""
     keep_freed_memory()
     who = f"rank {os.environ.get('RANK', '0')}"
     try:
         world = open_world()
         who = f"rank {world.rank} on {world.host}"
-        job = find_job(world)
-        job.folder.path.mkdir(parents=True, exist_ok=True)  # every host has its own
-        with ExitStack() as claim:
-            with world.together():  # no rank reads the folder before it is ours
-                if world.is_first:
-                    claim.enter_context(lock_run(job.folder))
-            reason = train(job, world)
+        code = work(world)
     except DragomanError as error:
         if os.environ.get("DRAGOMAN_DEBUG"):
             raise
@@ -69,7 +78,7 @@ def run_rank(find_job: Callable[[World], Job]) -> int:
         sys.stderr.write(f"{who} failed:\n{traceback.format_exc()}")
         return 1
     world.close()
-    return INTERRUPTED if reason == "interrupted" else 0
+    return code
 
 
 def agree_on_job(world: World, make: Callable[[], Job]) -> Job:

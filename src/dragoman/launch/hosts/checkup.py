@@ -2,7 +2,6 @@
 
 import errno
 import os
-import platform
 import re
 import resource
 import shutil
@@ -17,6 +16,7 @@ from typing import Any
 import psutil
 
 from dragoman.diagnose.preflight.checks import CardFacts, HostFacts
+from dragoman.dist.processor import cpu_name
 from dragoman.errors import DragomanError
 from dragoman.launch.hosts import facts
 from dragoman.launch.hosts.gpu_facts import gpu_facts
@@ -47,7 +47,7 @@ def checkup(folder: str, name: str = "") -> dict[str, Any]:
         identity=tuple(facts.machine_identity()),
         hostname=socket.gethostname(),
         hostname_addresses=_own_addresses(),
-        cpu=_cpu_name(),
+        cpu=cpu_name(),
         num_cores=os.cpu_count() or 0,
         cpu_busy=cpu_busy,
         memory_bytes=memory.total,
@@ -78,15 +78,6 @@ def _own_addresses() -> tuple[str, ...]:
         return tuple(socket.gethostbyname_ex(socket.gethostname())[2])
     except OSError:
         return ()
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 def _disk(folder: Path) -> tuple[int | None, float | None, str]:
