@@ -5,6 +5,8 @@ from pathlib import Path
 
 import psutil
 
+CARDS = Path("/sys/class/net")
+
 
 def exchange_card() -> str | None:
     """The card that the launcher named to gloo and nccl."""
@@ -13,7 +15,7 @@ def exchange_card() -> str | None:
 
 def card_speed(name: str) -> int | None:
     """Bits per second by the driver's word; None where it gives none, as software cards do whose number is made up."""
-    if not (Path("/sys/class/net") / name / "device").exists():
+    if not (CARDS / name / "device").exists():
         return None
     stats = psutil.net_if_stats().get(name)
     return stats.speed * 1_000_000 if stats is not None and 0 < stats.speed < 65_535 else None
