@@ -4,11 +4,11 @@ import math
 import time
 from dataclasses import fields, replace
 
-import diagnose_samples as samples
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import diagnose_samples as samples
 from dragoman.diagnose.facts import gather_facts
 from dragoman.diagnose.finding import NOT_RECORDED
 from dragoman.diagnose.headline import headline, scaling_line

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-import diagnose_samples as samples
 import numpy as np
 import pytest
 
+import diagnose_samples as samples
 from dragoman.diagnose.facts import gather_facts
 from dragoman.diagnose.finding import Answer
 from dragoman.diagnose.questions import answer_questions

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-import diagnose_samples as samples
 import pytest
 
+import diagnose_samples as samples
 from dragoman.diagnose.facts import gather_facts
 from dragoman.diagnose.headline import headline, scaling_line
 from dragoman.diagnose.questions import answer_questions
