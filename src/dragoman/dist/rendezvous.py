@@ -4,7 +4,6 @@ The number of hosts is fixed before anything starts. torchrun's own meeting plac
 """
 
 import datetime
-import math
 import os
 import socket
 import time
