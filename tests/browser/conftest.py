@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open a loop runs here, which tests of other modules may not like
 def browser(lacking) -> Generator[Any]:
     program = next((found for name in NAMES if (found := shutil.which(name))), None)
     try:

@@ -1,6 +1,5 @@
 """Emulated hosts for tests. All tests here carry the marker `network` and run in one group, one after the other."""
 
-import os
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,8 +13,6 @@ from dragoman.launch.lab.link import parse_link
 from dragoman.launch.lab.requirements import LabUnavailable
 
 HERE = Path(__file__).parent
-# A run measures its link before its first step: so many seconds say enough where nothing depends on it.
-os.environ.setdefault("DRAGOMAN_LINK_SECONDS", "1")
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

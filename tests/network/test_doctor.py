@@ -9,6 +9,7 @@ from emulated import EmulatedHosts
 from command_line import changes
 from dragoman.run.promise import Profile, read_promise
 
+BURST_BYTES = 100_000  # an idle link of 100 Mb/s lets so much through at once: 8 ms of it
 DOCTOR = [sys.executable, "-m", "dragoman", "doctor", "phrasebook", "--hosts", "a,b", "--out", "p.json"]
 
 
@@ -39,7 +40,8 @@ def test_two_hosts_are_measured_within_a_minute(lab_hosts):
         assert 85 < megabits(pair.both_bytes_per_second) < 100
     assert 85 < megabits(profile.link.bytes_per_second) < 98
     assert profile.link.interfaces == {"a": "eth0", "b": "eth0"}
-    assert profile.link.sums[-1].num_bytes / profile.link.sums[-1].seconds < 13e6
+    longest = profile.link.sums[-1]
+    assert (longest.num_bytes - BURST_BYTES) / longest.seconds < 12.5e6
     assert profile.compute.forward_seconds > 0 and profile.compute.num_local_ranks == 1
     assert levels["link-sum"] == levels["link-one-way"] == levels["versions"] == "ok"
     assert code == (1 if "hurts" in levels.values() else 0)

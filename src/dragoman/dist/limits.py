@@ -5,6 +5,13 @@ import os
 
 from dragoman.errors import DragomanError
 
+MEASURE_SECONDS = 10.0
+
+
+def measure_seconds() -> float:
+    """How long the link may be measured before the first step; compute takes its share of that."""
+    return seconds_of("DRAGOMAN_MEASURE_SECONDS", MEASURE_SECONDS)
+
 
 def seconds_of(variable: str, usual: float) -> float:
     """The variable's seconds; the usual ones where it is not set."""

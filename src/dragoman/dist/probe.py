@@ -15,11 +15,10 @@ import torch
 from dragoman.dist.card import card_speed, exchange_card
 from dragoman.dist.clock import now
 from dragoman.dist.dense import BUCKET_BYTES
-from dragoman.dist.limits import seconds_of
+from dragoman.dist.limits import MEASURE_SECONDS, measure_seconds
 from dragoman.dist.world import Pending, World
 from dragoman.run.promise import LinkProfile, PairSpeed, SumTime
 
-BUDGET_SECONDS = 10.0
 NUM_PINGS = 15
 FIRST_BYTES, MOST_PIECE_BYTES = 32_000, 16_000_000
 LONG_ENOUGH_SECONDS = 0.03
@@ -42,12 +41,12 @@ def measure_link(
 
     What matters most comes first: where time is short, sums of many bytes and single pairs are left out.
     """
-    budget_seconds = budget_seconds or seconds_of("DRAGOMAN_LINK_SECONDS", BUDGET_SECONDS)
+    budget_seconds = budget_seconds or measure_seconds()
     deadline = time.monotonic() + budget_seconds
     leaders = world.between_hosts()
     say("link: all hosts at once, both ways")
     latency = sorted(_ping(world) for _ in range(NUM_PINGS))[NUM_PINGS // 2]
-    share = min(1.0, budget_seconds / BUDGET_SECONDS)
+    share = min(1.0, budget_seconds / MEASURE_SECONDS)
     mine = _all_at_once(leaders, share) if world.local_rank == 0 else None
     rates = [rate for rate in world.gather(mine) if rate is not None]
     say("link: sums of growing size")

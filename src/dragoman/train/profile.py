@@ -18,6 +18,7 @@ from dragoman.data.batches import BatchPlan
 from dragoman.dist.arithmetic import arithmetic_seconds
 from dragoman.dist.clock import now
 from dragoman.dist.dense import BUCKET_BYTES
+from dragoman.dist.limits import MEASURE_SECONDS, measure_seconds
 from dragoman.dist.world import World
 from dragoman.model.flat import FlatModel
 from dragoman.model.transformer import Transformer
@@ -29,11 +30,12 @@ from dragoman.train.objective import summed_losses
 from dragoman.train.optim import make_optimizer
 
 NUM_PASSES, MOST_PASSES = 6, 30  # the first one is not counted
+# Where the usual time may be taken; less of it, and these shrink with it.
 SHORT_SECONDS = 1.5  # short passes are repeated for as long: they scatter
 PASSES_SECONDS = 6.0  # all of them, as far as smaller microbatches can see to it
+PEAK_SECONDS = 0.2
 FEW_TOKENS = 128  # a microbatch that is quick on any device, to learn how slow this one is
 NUM_UPDATES = 3
-PEAK_SECONDS = 0.2
 PEAK_WIDTH = {"cpu": 1_024, "cuda": 8_192}
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
 
@@ -108,10 +110,14 @@ def _pass_seconds(
     first = _passes(world, recipe, model, _pieces(plan, world, most), autocast, 2)
     full_seconds = max(world.gather(most * sum(first[-1]) if first else 0.0))
     share = _fitting_share(full_seconds, most)
-    num_passes = min(MOST_PASSES, max(NUM_PASSES, round(SHORT_SECONDS * share / max(full_seconds, 1e-6))))
+    num_passes = min(MOST_PASSES, max(NUM_PASSES, round(_granted(SHORT_SECONDS) * share / max(full_seconds, 1e-6))))
     timed = _passes(world, recipe, model, _pieces(plan, world, share), autocast, num_passes)
     forward, backward = _usual(world.gather(timed))
     return share * forward, share * backward
+
+
+def _granted(seconds: float) -> float:
+    return seconds * min(1.0, measure_seconds() / MEASURE_SECONDS)
 
 
 def _usual(timed: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, float]:
@@ -125,7 +131,7 @@ def _usual(timed: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, float
 
 def _fitting_share(full_seconds: float, most: int) -> int:
     """How many times smaller than whole a microbatch must be for its passes to fit into the time."""
-    return min(most, max(1, round(NUM_PASSES * full_seconds / PASSES_SECONDS)))
+    return min(most, max(1, round(NUM_PASSES * full_seconds / _granted(PASSES_SECONDS))))
 
 
 def _pieces(plan: BatchPlan, world: World, share: int) -> list[Microbatch]:
@@ -203,7 +209,7 @@ def _peak_flops(device: torch.device, precision: str) -> float:
     """Per second, of a large matrix product in the precision of the run."""
     width = PEAK_WIDTH.get(device.type, PEAK_WIDTH["cpu"])
     values = torch.full((width, width), 0.5, dtype=TYPES.get(precision, torch.float32), device=device)
-    best, deadline = float("inf"), time.perf_counter() + PEAK_SECONDS
+    best, deadline = float("inf"), time.perf_counter() + _granted(PEAK_SECONDS)
     while time.perf_counter() < deadline or best == float("inf"):
         start = now(device)
         values @ values

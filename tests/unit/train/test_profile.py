@@ -77,8 +77,11 @@ def test_of_all_passes_the_slowest_rank_and_no_outlier():
     assert profile._usual([[], []]) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize(("full_seconds", "share"), [(0.1, 1), (1.0, 1), (4.0, 4), (1000.0, 25)])
-def test_a_slow_device_is_timed_on_a_part(full_seconds, share):
+@pytest.mark.parametrize(
+    ("granted", "full_seconds", "share"), [(10, 0.1, 1), (10, 1.0, 1), (10, 4.0, 4), (10, 1000.0, 25), (5, 4.0, 8)]
+)
+def test_a_slow_device_is_timed_on_a_part(monkeypatch, granted, full_seconds, share):
+    monkeypatch.setenv("DRAGOMAN_MEASURE_SECONDS", str(granted))
     assert profile._fitting_share(full_seconds, 25) == share
 
 
