@@ -3,6 +3,7 @@
 import shutil
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,14 @@ import typer
 
 from dragoman.units import format_seconds
 
+# A slow link makes such steps long: enough of them for a verdict.
+EXACT_STEPS = 25
+EXACT = (
+    "sync.method=dense",
+    "sync.precision=fp32",
+    f"train.max_steps={EXACT_STEPS}",
+    "evaluate.decode=false",
+)
 SENTENCES = ("The old baker gave his neighbour a warm cake.", "I do not want to sell the old car.")
 
 
@@ -29,25 +38,37 @@ def demo(
     if link is not None:
         _try_lab(link)
     start = time.monotonic()
-    data, run = out / "data", out / "run"
-    _heading(f"1 of 5  prepare: English-German sentences from a grammar -> {data}")
+    data, run, exact_run = out / "data", out / "run", out / "exact-run"
+    say = _headings(5 if link is None else 6)
+    say(f"prepare: English-German sentences from a grammar -> {data}")
     prepare("phrasebook", out=data)
     if link is None:
-        _heading(f"2 of 5  train: a small Transformer on {workers} local workers -> {run}")
+        say(f"train: a small Transformer on {workers} local workers -> {run}")
         train("phrasebook", data=data, run=run, workers=workers)
     else:
-        _heading(f"2 of 5  train: a small Transformer on two emulated hosts -> {run}")
-        _train_in_lab(link, data, run, workers)
-    _heading("3 of 5  evaluate: 1,000 test sentences; none of their verbs was seen in such a sentence before")
+        workers_each = max(1, workers // 2)
+        say(f"train {EXACT_STEPS} steps the usual way, every gradient sent whole, on two emulated hosts -> {exact_run}")
+        _train_in_lab(link, data, exact_run, workers_each, EXACT)
+        report(exact_run)
+        say(f"train: the exchange that this link can carry -> {run}")
+        _train_in_lab(link, data, run, workers_each)
+    say("evaluate: 1,000 test sentences; none of their verbs was seen in such a sentence before")
     evaluate(str(run))
-    _heading("4 of 5  translate")
+    say("translate")
     _translate_samples(run)
-    _heading("5 of 5  report")
+    say("report")
     report(run)
     typer.echo(
         f"\nDone in {format_seconds(time.monotonic() - start)}. These are synthetic sentences: the score tells that "
         "the machinery works and is not comparable with any published one.\n"
-        f"  Open the report:            {(run / 'report.html').resolve().as_uri()}\n"
+        f"  Open the report:            {(run / 'report.html').resolve().as_uri()}"
+    )
+    if link is not None:
+        typer.echo(
+            f"  And of the usual way:       {(exact_run / 'report.html').resolve().as_uri()}\n"
+            f"  What made the difference:   {_program()} compare {exact_run} {run}"
+        )
+    typer.echo(
         f"  Translate a sentence:       echo 'The child reads a letter.' | {_program()} translate {run}\n"
         f"  Train on your own text:     {_program()} prepare --languages en-de --source a.en --target a.de --out data"
     )
@@ -62,13 +83,14 @@ def _try_lab(link: str) -> None:
         pass
 
 
-def _train_in_lab(link: str, data: Path, run: Path, workers: int) -> None:
+def _train_in_lab(link: str, data: Path, run: Path, workers: int, settings: Sequence[str] = ()) -> None:
     from dragoman.launch.lab.foreground import run_in_lab
     from dragoman.launch.lab.lab import open_lab
     from dragoman.launch.lab.link import parse_link
 
-    command = [sys.executable, "-P", "-m", "dragoman.cli", "train", "phrasebook", "--hosts", "a,b"]
-    command += ["--workers", str(max(1, workers // 2)), "--data", str(data.resolve()), "--run", str(run.resolve())]
+    command = [sys.executable, "-P", "-m", "dragoman.cli", "train", "phrasebook", "--hosts", "a,b", "--yes"]
+    command += ["--workers", str(workers), "--data", str(data.resolve()), "--run", str(run.resolve())]
+    command += [word for setting in settings for word in ("--set", setting)]
     with open_lab(2, parse_link(link), working_folder=data.parent) as lab:
         for line in lab.describe():
             typer.echo(line, err=True)
@@ -82,8 +104,10 @@ def _program() -> str:
     return "dragoman" if shutil.which("dragoman") else sys.argv[0]
 
 
-def _heading(text: str) -> None:
-    typer.secho(f"\n{text}", bold=True)
+def _headings(count: int) -> Callable[[str], None]:
+    """Each call says a heading with the next number."""
+    numbers = iter(range(1, count + 1))
+    return lambda text: typer.secho(f"\n{next(numbers)} of {count}  {text}", bold=True)
 
 
 def _translate_samples(run: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import DragomanError
+from dragoman.train.profile_task import MARK, RANK_MODULE, ProfileTask
 
 if TYPE_CHECKING:
     from dragoman.config import Recipe
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
     from dragoman.launch.hosts.network import Measured
     from dragoman.launch.hosts.session import HostSession
 
-RANK_MODULE = "dragoman.train.profile_rank"
-MARK = "doctor> "
 NUM_CLOCK_READINGS = 3
 CHECKUP_SECONDS = 60.0
-MEASURE_SECONDS = 300.0
+PATIENCE_SECONDS = 300.0
 
 Say = Callable[[str], None]
 Measurements = dict[str, Any]
@@ -90,7 +89,7 @@ def _measure_here(wish: Wish, num_workers: int, found: Round) -> Measurements | 
 
 def _task(wish: Wish, out: str, data: str | None, is_quiet: bool) -> str:
     recipe = None if wish.recipe is None else wish.recipe.model_dump()
-    return json.dumps({"out": out, "recipe": recipe, "data": data, "is_quiet": is_quiet})
+    return ProfileTask(out, recipe, data, is_quiet).to_json()
 
 
 def _failed(reason: str) -> "Check":
@@ -281,7 +280,7 @@ def _measure(
 
 def _follow(session: "HostSession", run: str, say: Say) -> str:
     """Show what is being measured until the ranks end; why they failed, or nothing."""
-    deadline = time.monotonic() + MEASURE_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     offset, others = 0, list[str]()
     while time.monotonic() < deadline:
         answer = session.call("look", run=run, offset=offset, num_last=0, wait_seconds=1.0)
@@ -297,4 +296,4 @@ def _follow(session: "HostSession", run: str, say: Say) -> str:
                 return ""
             errors = [line for line in others if "error" in line.lower()]
             return "; ".join(dict.fromkeys([answer["reason"] or "the controller ended", *errors[-2:]]))
-    return f"it took more than {MEASURE_SECONDS:.0f} s"
+    return f"it took more than {PATIENCE_SECONDS:.0f} s"

@@ -1,8 +1,8 @@
 """The three lines before everything else, and what several hosts gave over one."""
 
-from dragoman.diagnose.answers.network import BOUND, FELT, is_bandwidth
 from dragoman.diagnose.facts import Facts
 from dragoman.diagnose.finding import Finding
+from dragoman.diagnose.link import BOUND, FELT, is_bandwidth
 from dragoman.diagnose.remedies import (
     Remedy,
     effect_of,

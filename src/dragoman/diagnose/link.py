@@ -1,21 +1,27 @@
 """The network of a run as numbers: what left each host in a step, what the link carries, what a faster one gives."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import ValidationError
 
+from dragoman.config import ModelConfig, SyncConfig
 from dragoman.diagnose.machine_series import HostSeries
 from dragoman.diagnose.series import TimingGrid
 from dragoman.diagnose.split import Split
 from dragoman.diagnose.statistics import Floats, finite_median
-from dragoman.plan.payload import BITS, Precision, encoded_bytes, ring_bytes
+from dragoman.plan.hints import CARD_SHARE, SUM_SHARE
+from dragoman.plan.shapes import parameters_of
+from dragoman.plan.traffic import Placement, method_name, traffic_of
 from dragoman.run.reader import RunRecord
-from dragoman.units import format_bytes, format_count
 
 CapacitySource = Literal["measured before the run", "highest rate seen in the run", ""]
+MEASURED: CapacitySource = "measured before the run"
 BytesSource = Literal["the network card's count", "the exchange's own count", "the formula", ""]
 FULL = 0.9  # of the capacity
+BOUND = 0.25  # share of a step waiting for bytes from which the network limits it
+FELT = 0.10  # and from which it is felt
 
 
 @dataclass(frozen=True)
@@ -49,19 +55,30 @@ class Link:
 
     @property
     def is_sum_limited(self) -> bool:
-        """Both ways at once carry no more together than one way alone."""
-        return bool(self.alone and self.capacity and self.capacity_source.startswith("measured")) and (
-            cast("float", self.capacity) < 0.65 * cast("float", self.alone)
+        """Both ways at once carry little more together than one way alone."""
+        is_known = self.alone and self.capacity and self.is_measured
+        return bool(is_known) and (self.capacity or 0.0) < SUM_SHARE * (self.alone or 0.0)
+
+    @property
+    def is_below_card(self) -> bool:
+        """The link carries far less than its card says."""
+        carried = self.alone or self.capacity
+        return bool(carried and self.claimed_bits and self.is_measured) and (
+            8 * (carried or 0.0) < CARD_SHARE * (self.claimed_bits or 0.0)
         )
+
+    @property
+    def is_measured(self) -> bool:
+        return self.capacity_source == MEASURED
 
 
 def link_of(run: RunRecord, grid: TimingGrid | None, hosts: tuple[HostSeries, ...], num_hosts: int) -> Link | None:
     """None on one machine."""
     if num_hosts < 2:
         return None
-    settings: dict[str, Any] = run.manifest.exchange.settings if run.manifest.exchange else {}
-    formula, formula_bytes = _formula(run, settings, num_hosts)
-    counted, card = _bytes_per_step(grid, settings)
+    sync = sync_in_force(run)
+    formula, formula_bytes = _formula(run, sync, num_hosts)
+    counted, card = _bytes_per_step(grid, sync)
     is_card_right = card is None or counted is None or card > 0.5 * counted
     step_bytes, source = _best_count(card if is_card_right else None, counted, formula_bytes)
     capacity, capacity_source, alone = _capacity(run, hosts)
@@ -70,7 +87,7 @@ def link_of(run: RunRecord, grid: TimingGrid | None, hosts: tuple[HostSeries, ..
     return Link(
         num_hosts=num_hosts,
         num_ranks=run.manifest.world_size,
-        method=method_name(settings),
+        method=exchange_name(run),
         step_bytes=step_bytes,
         bytes_source=source,
         counted_bytes=counted,
@@ -102,6 +119,12 @@ def step_seconds_at(link: Link, split: Split, factor: float) -> float:
     return split.step_seconds - exposed + faster
 
 
+def is_bandwidth(link: Link, split: Split) -> bool:
+    """Whether bytes over capacity explain the waiting; else it is latency, or arithmetic of the exchange."""
+    floor = link.floor_seconds
+    return floor is None or floor >= 0.4 * split.transfer_seconds
+
+
 def cards_of(run: RunRecord) -> dict[str, str]:
     """Host -> the card that carries the exchange, where the run says so."""
     named = {host.name: host.interface for host in run.manifest.hosts if host.interface}
@@ -109,36 +132,36 @@ def cards_of(run: RunRecord) -> dict[str, str]:
     return {**probed, **named}
 
 
-def method_name(settings: dict[str, Any]) -> str:
-    method, precision = str(settings.get("method", "")), str(settings.get("precision", ""))
-    if method == "dense":
-        return f"dense {'fp32' if precision in ('auto', '') else precision}"
-    if method == "diloco":
-        return f"diloco {'sign' if precision in ('auto', '') else precision} every {settings.get('every_steps', 4)}"
-    return method or "exchange"
+def sync_in_force(run: RunRecord) -> SyncConfig | None:
+    """What the ranks exchanged, as the manifest has it; None where it says nothing that this version knows."""
+    try:
+        return SyncConfig.model_validate(run.manifest.exchange.settings) if run.manifest.exchange else None
+    except ValidationError:
+        return None
 
 
-def _formula(run: RunRecord, settings: dict[str, Any], num_hosts: int) -> tuple[str, float | None]:
-    """Bytes out of each host in a step, in words and as a number; ('', None) for a method without a closed form."""
+def exchange_name(run: RunRecord) -> str:
+    """`dense fp32`, `diloco sign every 4`."""
+    sync = sync_in_force(run)
+    return method_name(sync) if sync is not None else "exchange"
+
+
+def _formula(run: RunRecord, sync: SyncConfig | None, num_hosts: int) -> tuple[str, float | None]:
+    """Bytes out of each host in a step, in words and as a number; ('', None) where neither plan nor records tell."""
     if run.prediction and run.prediction.formula and run.prediction.sent_bytes > 0:
         return run.prediction.formula, float(run.prediction.sent_bytes)
-    num_parameters, num_ranks = run.manifest.num_parameters, run.manifest.world_size
-    method, precision = settings.get("method"), str(settings.get("precision", "auto"))
-    if method == "dense" and num_ranks > 1:
-        kind = "fp32" if precision not in BITS else precision
-        value = ring_bytes(encoded_bytes(num_parameters, cast("Precision", kind)), num_ranks)
-        ring = f"2 x ({num_ranks} - 1) / {num_ranks}"
-        words = f"{format_count(num_parameters)} gradients x {BITS[kind] // 8} bytes x {ring} (a ring of {num_ranks})"
-        return f"{words} = {format_bytes(value)}", float(value)
-    if method == "diloco":
-        every, kind = max(1, int(settings.get("every_steps", 4))), "sign" if precision not in BITS else precision
-        value = (num_hosts - 1) * encoded_bytes(-(-num_parameters // every), cast("Precision", kind))
-        words = f"{format_count(num_parameters)} weights / {every} x {BITS[kind]} bit and scales x {num_hosts - 1}"
-        return f"{words} = {format_bytes(value)}", float(value)
-    return "", None
+    model, vocab_size = run.manifest.recipe.get("model"), run.manifest.data.vocab_size
+    if sync is None or sync.method == "auto" or vocab_size <= 0:
+        return "", None
+    try:
+        parameters = parameters_of(ModelConfig.model_validate(model), vocab_size)
+    except ValidationError:
+        return "", None
+    traffic = traffic_of(sync, parameters, Placement(num_hosts, max(num_hosts, run.manifest.world_size)))
+    return traffic.formula, float(traffic.sent_bytes)
 
 
-def _bytes_per_step(grid: TimingGrid | None, settings: dict[str, Any]) -> tuple[float | None, float | None]:
+def _bytes_per_step(grid: TimingGrid | None, sync: SyncConfig | None) -> tuple[float | None, float | None]:
     """(by the exchange's count, by the card's), of the host that sends most, in a typical step."""
     if grid is None:
         return None, None
@@ -146,7 +169,7 @@ def _bytes_per_step(grid: TimingGrid | None, settings: dict[str, Any]) -> tuple[
     for column, host in enumerate(grid.hosts):
         columns.setdefault(host, []).append(column)
     # A ring crosses each host's card once, however many ranks it has; other methods send from every rank.
-    is_ring = settings.get("method") in ("dense", "powersgd", None)
+    is_ring = sync is None or sync.method in ("dense", "powersgd")
     counted: list[float] = []
     for own in columns.values():
         remote = (len(grid.hosts) - len(own)) / max(len(grid.hosts) - 1, 1)
@@ -175,10 +198,10 @@ def _typical(values: Floats) -> float:
 def _capacity(run: RunRecord, hosts: tuple[HostSeries, ...]) -> tuple[float | None, CapacitySource, float | None]:
     link = run.profile.link if run.profile else None
     if link is not None and link.bytes_per_second > 0:
-        return link.bytes_per_second, "measured before the run", link.alone_bytes_per_second
+        return link.bytes_per_second, MEASURED, link.alone_bytes_per_second
     measured = run.manifest.exchange.measured.get("bytes_per_second") if run.manifest.exchange else None
     if measured and measured > 0:
-        return float(measured), "measured before the run", None
+        return float(measured), MEASURED, None
     rates = [host.sent_rate[np.isfinite(host.sent_rate)] for host in hosts]
     rates = [rate for rate in rates if len(rate) >= 20]
     best = max((float(np.quantile(rate, 0.99)) for rate in rates), default=0.0)

@@ -5,7 +5,6 @@ import numpy as np
 from dragoman.diagnose.facts import Facts
 from dragoman.diagnose.finding import Finding
 from dragoman.diagnose.link import is_training
-from dragoman.diagnose.machine_series import HostSeries
 from dragoman.diagnose.remedies import worth_of
 from dragoman.diagnose.statistics import Floats, finite_median
 from dragoman.diagnose.wording import percent, plural
@@ -124,7 +123,7 @@ def gpu_throttled(facts: Facts) -> Finding | None:
 
 def memory_full(facts: Facts) -> Finding | None:
     for host in facts.hosts:
-        gpu, own = _usual_peak(host, host.gpu_memory_share), _usual_peak(host, host.memory_share)
+        gpu, own = _usual_peak(host.gpu_memory_share), _usual_peak(host.memory_share)
         if gpu >= GPU_FULL or own >= HOST_FULL:
             what, share = ("GPU memory", gpu) if gpu >= GPU_FULL else ("memory", own)
             return Finding(
@@ -140,7 +139,7 @@ def memory_full(facts: Facts) -> Finding | None:
     return None
 
 
-def _usual_peak(host: HostSeries, shares: Floats) -> float:
+def _usual_peak(shares: Floats) -> float:
     """What the fullest tenth of the samples lies above."""
     finite = shares[np.isfinite(shares)]
     return float(np.quantile(finite, 0.9)) if len(finite) >= MIN_SAMPLES else 0.0

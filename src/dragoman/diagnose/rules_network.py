@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dragoman.diagnose.answers.network import BOUND, FELT, is_bandwidth
 from dragoman.diagnose.facts import MIN_STEPS, Facts
 from dragoman.diagnose.finding import Finding
+from dragoman.diagnose.link import BOUND, FELT, is_bandwidth
 from dragoman.diagnose.remedies import effect_of, exchange_remedy, link_remedy, worth_of
 from dragoman.diagnose.split import find_straggler
 from dragoman.diagnose.statistics import find_break, finite_median
@@ -65,9 +65,7 @@ def card_slower_than_it_says(facts: Facts) -> Finding | None:
     if link is None or split is None or split.num_steps < MIN_STEPS or split.transfer_share < FELT:
         return None
     carried = link.alone or link.capacity
-    if not carried or not link.claimed_bits or not link.capacity_source.startswith("measured"):
-        return None
-    if 8 * carried > 0.5 * link.claimed_bits:
+    if not link.is_below_card or not carried or not link.claimed_bits:
         return None
     cards = ", ".join(f"{card} on {host}" for host, card in sorted(link.cards.items()))
     return Finding(

@@ -54,7 +54,9 @@ class PowerSgdSync(GradientSync):
         self._right = [torch.where(new.isfinite(), new, old) for new, old in zip(own, self._right, strict=True)]
 
     def _sum(self, tensors: list[torch.Tensor]) -> None:
-        """One exchange for all of them, in place."""
+        """One exchange for all of them, in place; none where there is nothing to sum."""
+        if not tensors:
+            return
         together = self._world.sum(torch.cat([tensor.flatten() for tensor in tensors]))
         for tensor, part in zip(tensors, together.split([tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(part.view_as(tensor))

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from dragoman.config import SyncConfig
 from dragoman.plan.payload import Precision
 from dragoman.plan.shapes import Bucket
 from dragoman.plan.step import flow_of
 from dragoman.plan.traffic import Placement, dense_traffic, diloco_traffic, sync_of
-from dragoman.run.promise import LinkProfile
+from dragoman.run.promise import ComputeProfile, LinkProfile
 from dragoman.units import format_bytes, format_seconds
 
 MOST_WAITING = 0.03  # of a step's compute
@@ -34,8 +35,9 @@ class Option:
 
 
 # Least lossy first. For the same bytes, fewer bits at more exchanges lose less than more bits at fewer.
+EXACT = Option("dense", "fp32")
 LADDER = (
-    Option("dense", "fp32"),
+    EXACT,
     Option("dense", "bf16"),
     *(Option("diloco", "sign", every) for every in (4, 16, 64)),
 )
@@ -62,6 +64,28 @@ class Choice:
     sent_bytes: int  # out of each host
     transfer_seconds: float
     waiting_seconds: float
+
+
+def facts_of(compute: ComputeProfile, link: LinkProfile, placement: Placement, num_microbatches: int) -> Facts:
+    """From a profile, for the rank that has most of a step's microbatches."""
+    pieces = -(-num_microbatches // placement.num_ranks)
+    return Facts(
+        num_parameters=compute.num_parameters,
+        num_hosts=placement.num_hosts,
+        num_ranks=placement.num_ranks,
+        compute_seconds=pieces * (compute.forward_seconds + compute.backward_seconds),
+        overlap_seconds=compute.backward_seconds,
+        bytes_per_second=link.bytes_per_second,
+        latency_seconds=link.latency_seconds,
+    )
+
+
+def settled_sync(wanted: SyncConfig, option: Option = EXACT) -> SyncConfig:
+    """A recipe's section that said auto, with the option in its place."""
+    changes: dict[str, object] = {"method": option.method, "precision": option.precision}
+    if option.method == "diloco":
+        changes |= {"every_steps": option.every_steps, "delay_steps": 1}
+    return SyncConfig.model_validate({**wanted.model_dump(), **changes})
 
 
 def choose(facts: Facts, ladder: Sequence[Option] = LADDER) -> Choice:

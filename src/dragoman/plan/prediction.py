@@ -4,16 +4,14 @@ import time
 
 from dragoman.plan.checkpoint import checkpoint_files, disk_bytes, num_saves
 from dragoman.plan.cost import cost_of
+from dragoman.plan.hints import link_hints
 from dragoman.plan.setting import Setting, settled
 from dragoman.plan.split import StepPlan, on_one_host, plan_step
 from dragoman.plan.timeline import num_evaluations, paid_seconds, plan_timeline
 from dragoman.plan.traffic import method_name
 from dragoman.plan.whatif import break_even, what_ifs
-from dragoman.run.promise import Cost, LinkProfile, Prediction
+from dragoman.run.promise import Cost, Prediction
 from dragoman.units import format_bit_rate, format_bytes, format_money, format_seconds
-
-SLOW_SHARE = 0.5  # of what a card says: a link below it is worth a look at the provider's settings
-ONE_WAY_SHARE = 0.7  # both ways at once over one way alone: below it, the directions share a limit
 
 
 def predict_run(setting: Setting) -> Prediction:
@@ -77,19 +75,6 @@ def _line(setting: Setting, step: StepPlan, total_seconds: float, cost: Cost) ->
     speed = format_bit_rate(8 * setting.link.bytes_per_second)
     head = f"{format_bytes(step.traffic.sent_bytes)}/step each way{over} at {speed}"
     return "; ".join([f"{head}: {', '.join(parts)}", *link_hints(setting.link)])
-
-
-def link_hints(link: LinkProfile) -> list[str]:
-    """What about a measured link is worth a look."""
-    cards = link.card_bits_per_second.values()
-    alone = link.alone_bytes_per_second
-    best = max(link.bytes_per_second, alone or 0.0)
-    hints: list[str] = []
-    if cards and 8 * best < SLOW_SHARE * min(cards):
-        hints.append(f"the card says {format_bit_rate(min(cards))}, check the provider's port speed")
-    if alone and link.bytes_per_second < ONE_WAY_SHARE * alone:
-        hints.append(f"one way alone it carries {format_bit_rate(8 * alone)}: both directions share one limit")
-    return hints
 
 
 def _one_of(interfaces: dict[str, str]) -> str:

@@ -9,7 +9,7 @@ from dragoman.config import Recipe, SyncConfig
 from dragoman.errors import DragomanError
 from dragoman.model.size import size_of
 from dragoman.plan.compute import Range, estimate, fitted
-from dragoman.plan.exchange import Facts, choose
+from dragoman.plan.exchange import choose, facts_of, settled_sync
 from dragoman.plan.gpus import find_gpu
 from dragoman.plan.machines import Machines
 from dragoman.plan.shapes import Parameter, parameters_of
@@ -148,23 +148,11 @@ def settled(setting: Setting) -> Setting:
     sync = setting.recipe.sync
     if sync.method != "auto":
         return setting
-    changes: dict[str, object] = {"method": "dense", "precision": "fp32"}
-    if setting.placement.num_hosts > 1 and setting.link is not None:
-        compute = setting.compute.middle
-        facts = Facts(
-            num_parameters=compute.num_parameters,
-            num_hosts=setting.placement.num_hosts,
-            num_ranks=setting.placement.num_ranks,
-            compute_seconds=setting.pieces_per_rank * (compute.forward_seconds + compute.backward_seconds),
-            overlap_seconds=compute.backward_seconds,
-            bytes_per_second=setting.link.bytes_per_second,
-            latency_seconds=setting.link.latency_seconds,
-        )
-        option = choose(facts).option
-        changes = {"method": option.method, "precision": option.precision}
-        if option.method == "diloco":
-            changes |= {"every_steps": option.every_steps, "delay_steps": 1}
-    return with_sync(setting, sync.model_copy(update=changes))
+    if setting.placement.num_hosts == 1 or setting.link is None:
+        return with_sync(setting, settled_sync(sync))
+    num_microbatches = setting.recipe.batch.num_microbatches
+    facts = facts_of(setting.compute.middle, setting.link, setting.placement, num_microbatches)
+    return with_sync(setting, settled_sync(sync, choose(facts).option))
 
 
 def _machines_of(profile: Profile, placement: Placement) -> Machines:

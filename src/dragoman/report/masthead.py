@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.report.summary import Summary
+from dragoman.run.figures import REASONS
 from dragoman.run.reader import RunRecord
 from dragoman.run.records import Manifest
 from dragoman.units import format_bytes, format_count, format_seconds
@@ -19,12 +20,6 @@ LANGUAGES = {
     "sk": "Slovak", "sl": "Slovenian", "sv": "Swedish", "tr": "Turkish", "uk": "Ukrainian",
     "vi": "Vietnamese", "zh": "Chinese",
 }  # fmt: skip
-REASONS = {
-    "max_steps": "all planned steps are done",
-    "max_minutes": "the time given to it was up",
-    "patience": "the dev loss had stopped falling",
-    "interrupted": "it was asked to stop",
-}
 MAX_WARNINGS = 5
 NOT_RECORDED = "not recorded"
 

@@ -23,7 +23,7 @@ from dragoman.report.charts.steps import time_bar
 from dragoman.report.diagnosis import Diagnosis, diagnose
 from dragoman.report.files import replace_text
 from dragoman.report.layout import place_figures
-from dragoman.report.palette import DARK
+from dragoman.report.style import style_sheet
 from dragoman.run.reader import RunRecord
 
 LINES_TO_WRITE_ON = 4
@@ -77,7 +77,7 @@ def render_diagnosis(diagnosis: Diagnosis) -> str:
     )
     environment.filters["with_code"] = with_code
     content = {
-        "style": Markup(_style()),
+        "style": Markup(style_sheet()),
         "version": __version__,
         "written": masthead.moment(time.time()),
         "is_worksheet": diagnosis.is_worksheet,
@@ -187,12 +187,6 @@ def _drawn(figure: Figure) -> DrawnFigure:
 def _draw(chart: Any) -> Markup:
     """Text inside comes from names of dev sets, hosts and cards, and the drawing library escapes it."""
     return Markup(to_svg(chart))
-
-
-def _style() -> str:
-    rules = [f'[{part}="{light}"] {{ {part}: {dark}; }}' for light, dark in DARK.items() for part in ("fill", "stroke")]
-    dark = "\n  ".join(rules)
-    return _resource("style.css") + f"@media screen and (prefers-color-scheme: dark) {{\n  {dark}\n}}\n"
 
 
 def _resource(name: str) -> str:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dragoman.diagnose.answers.checkpoint import content_of
 from dragoman.recipe import recipe_fields
 from dragoman.report.masthead import LANGUAGES, NOT_RECORDED, moment, reason_words
 from dragoman.report.palette import PART_COLOURS
@@ -25,13 +26,6 @@ PART_MEANINGS = {
     "validation": "dev loss and translations",
     "checkpoint": "writing checkpoints",
     "other": "everything else",
-}
-FILE_MEANINGS = {
-    "weights.safetensors": "the model itself; with vocabulary and recipe, all that translating needs",
-    "optimizer.safetensors": "Adam's two averages of every parameter, needed only to go on training",
-    "state.json": "step, counters and hashes, to resume exactly",
-    "recipe.toml": "every setting of the run",
-    "vocab.model": "the SentencePiece vocabulary",
 }
 
 
@@ -142,7 +136,7 @@ def file_table(checkpoint: CheckpointSize, num_parameters: int) -> Table:
     rows: list[tuple[str, ...]] = []
     for name, size in sorted(checkpoint.files.items(), key=lambda item: -item[1]):
         per = f"{size / num_parameters:.1f}" if num_parameters and name.endswith(".safetensors") else ""
-        rows.append((name, _file_meaning(name), _short(size / 1e6), _short(size / 2**20), per))
+        rows.append((name, content_of(name), _short(size / 1e6), _short(size / 2**20), per))
     total = checkpoint.num_bytes
     rows.append(("all files", "", _short(total / 1e6), _short(total / 2**20), ""))
     return Table(("File", "What it holds", "MB", "MiB", "Bytes per parameter"), rows, num_text=2, has_total=True)
@@ -151,12 +145,6 @@ def file_table(checkpoint: CheckpointSize, num_parameters: int) -> Table:
 def _short(value: float) -> str:
     """Tiny files keep a digit that is not zero; large ones need no decimals of a megabyte but one."""
     return f"{value:,.1f}" if value >= 10 else f"{value:.4f}"
-
-
-def _file_meaning(name: str) -> str:
-    if name.startswith("rank-"):
-        return "what belongs to this rank alone"
-    return FILE_MEANINGS.get(name, "")
 
 
 def checkpoint_table(checkpoints: Sequence[CheckpointSize]) -> Table:

@@ -10,6 +10,13 @@ from dragoman.run.reader import RunRecord
 from dragoman.run.records import EvalRecord, Event
 
 Ending = Literal["finished", "stopped", "cut off"]
+# Why a run ended, by the word in its last event.
+REASONS = {
+    "max_steps": "all planned steps are done",
+    "max_minutes": "the time given to it was up",
+    "patience": "the dev loss had stopped falling",
+    "interrupted": "it was asked to stop",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,33 +27,20 @@ from dragoman.run.folder import replaced_file
 from dragoman.run.promise import ComputeProfile
 from dragoman.train.loop import resolve_precision
 from dragoman.train.profile import measure_compute
+from dragoman.train.profile_task import MARK, ProfileTask, read_task
 from dragoman.train.synthetic import SyntheticShard
 from dragoman.train.worker import as_rank, end_with_launcher, leave
 
-MARK = "doctor> "
 OUT_OF_MEMORY = "the memory does not hold one microbatch of this recipe"
-
-
-@dataclass(frozen=True)
-class Task:
-    """What the ranks are told; crosses to them as JSON."""
-
-    out: str  # a file on the first host
-    recipe: dict[str, Any] | None = None  # None: the link alone
-    data: str | None = None  # None: synthetic text
-    is_quiet: bool = False
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
 
 
 def main(argument: str) -> int:
     """Join the others and measure; the exit code."""
-    task = Task(**json.loads(argument))
+    task = read_task(argument)
     return as_rank(lambda world: _write(task, world, _measure(task, world)))
 
 
-def _measure(task: Task, world: World) -> dict[str, Any]:
+def _measure(task: ProfileTask, world: World) -> dict[str, Any]:
     def say(text: str) -> None:
         if world.is_first and not task.is_quiet:
             sys.stdout.write(f"{MARK}{text}\n")
@@ -70,7 +57,7 @@ def _measure(task: Task, world: World) -> dict[str, Any]:
     }
 
 
-def _compute(task: Task, recipe: Recipe, world: World, say: Callable[[str], None]) -> ComputeProfile:
+def _compute(task: ProfileTask, recipe: Recipe, world: World, say: Callable[[str], None]) -> ComputeProfile:
     say("compute: building the model")
     precision = resolve_precision(recipe.train.precision, world.device)
     autocast = partial(torch.autocast, world.device.type, torch.bfloat16) if precision == "bf16" else nullcontext
@@ -89,7 +76,7 @@ def _compute(task: Task, recipe: Recipe, world: World, say: Callable[[str], None
         raise DragomanError(OUT_OF_MEMORY, "raise batch.num_microbatches, or take a smaller recipe") from None
 
 
-def _write(task: Task, world: World, measured: dict[str, Any]) -> int:
+def _write(task: ProfileTask, world: World, measured: dict[str, Any]) -> int:
     if world.is_first:
         with replaced_file(Path(task.out).expanduser()) as fresh:
             fresh.write_text(json.dumps(measured) + "\n", encoding="utf-8")

@@ -46,9 +46,11 @@ def test_without_a_link_it_trains_here(steps):
 
 def test_with_a_link_it_trains_on_two_emulated_hosts(steps, tmp_path):
     demo.demo(out=Path("out"), workers=4, link="20mbit")
-    trained = "-P -m dragoman.cli train phrasebook --hosts a,b --workers 2"
-    trained += f" --data {tmp_path}/out/data --run {tmp_path}/out/run"
-    assert steps == ["lab of 1 in None", "prepare", "lab of 2 in out", trained, "evaluate", "translate", "report"]
+    trained = f"-P -m dragoman.cli train phrasebook --hosts a,b --yes --workers 2 --data {tmp_path}/out/data --run"
+    assert steps[:3] == ["lab of 1 in None", "prepare", "lab of 2 in out"]
+    assert steps[3].startswith(f"{trained} {tmp_path}/out/exact-run --set sync.method=dense"), "the usual way first"
+    assert steps[4:6] == ["report", "lab of 2 in out"]
+    assert steps[6:] == [f"{trained} {tmp_path}/out/run", "evaluate", "translate", "report"]
 
 
 def test_a_training_that_failed_ends_the_demo_with_its_code(steps, monkeypatch):

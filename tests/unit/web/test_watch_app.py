@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.report.page import render_page
 from dragoman.run.reader import read_run
-from dragoman.web.watch.app import is_loopback, make_app, report_style
+from dragoman.web.watch.app import is_loopback, make_app
 from dragoman.web.watch.draw import draw
 from dragoman.web.watch.drawing import Body, Drawer
 from dragoman.web.watch.place import Here
@@ -136,11 +136,11 @@ def test_not_loopback(host):
     assert not is_loopback(host)
 
 
-def test_the_style_is_that_of_the_report(run):
+def test_the_style_is_that_of_the_report(run, ask):
     run.steps(3)
     page = render_page(read_run(run.folder.path))
     style = page[page.index("<style>") + len("<style>") : page.index("</style>")]
-    assert report_style() == style
+    assert ask("/static/report.css")[2].decode() == style
 
 
 def test_what_is_drawn_is_the_inside_of_the_report(run):

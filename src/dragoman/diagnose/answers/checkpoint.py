@@ -39,7 +39,7 @@ def answer_files(facts: Facts) -> Answer:
     name, files = checkpoint_files(facts)
     if not files:
         return not_recorded(8, NO_CHECKPOINT, SAVE)
-    told = [f"{joined([f'`{file}` holds {_holds(file)}' for file in _by_size(files)])}."]
+    told = [f"{joined([f'`{file}` holds {content_of(file)}' for file in _by_size(files)])}."]
     shipped = [file for file in SHIPPED if file in files]
     if shipped:
         told.append(
@@ -113,7 +113,8 @@ def _arithmetic(files: dict[str, int], total: int, parameters: int) -> str:
     )
 
 
-def _holds(file: str) -> str:
+def content_of(file: str) -> str:
+    """What one file of a checkpoint holds."""
     if file.startswith("rank-"):
         return "what is one rank's own (error feedback, a replica's weights and averages)"
     return HOLDS.get(file, "something this version does not know")

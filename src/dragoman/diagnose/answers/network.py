@@ -4,21 +4,13 @@ import numpy as np
 
 from dragoman.diagnose.facts import Facts
 from dragoman.diagnose.finding import QUESTIONS, Answer, Confidence, Number, not_recorded
-from dragoman.diagnose.link import Link, step_seconds_at
+from dragoman.diagnose.link import BOUND, FELT, Link, is_bandwidth, step_seconds_at
 from dragoman.diagnose.split import Split
 from dragoman.diagnose.wording import at_rate, bits_text, percent, rate_text, seconds_text, times_text
 from dragoman.units import format_bytes
 
-BOUND = 0.25  # share of a step waiting for bytes from which the network limits it
-FELT = 0.10
 TIMINGS = "How long each step waited for the exchange: `dragoman train` writes it to the timing files."
 CAPACITY = "What the link carries: `dragoman doctor --hosts FILE` measures it, each way alone and both ways at once."
-
-
-def is_bandwidth(link: Link, split: Split) -> bool:
-    """Whether bytes over capacity explain the waiting; else it is latency, or arithmetic of the exchange."""
-    floor = link.floor_seconds
-    return floor is None or floor >= 0.4 * split.transfer_seconds
 
 
 def answer_network(facts: Facts) -> Answer:
@@ -38,7 +30,7 @@ def answer_network(facts: Facts) -> Answer:
         chart="link",
         evidence=_how_split(split) + _how_capacity(link),
         confidence=_confidence(link, split, facts.num_steps),
-        missing=CAPACITY if not link.capacity_source.startswith("measured") else "",
+        missing=CAPACITY if not link.is_measured else "",
     )
 
 
@@ -93,8 +85,8 @@ def answer_traffic(facts: Facts) -> Answer:
         numbers=tuple(numbers),
         chart="traffic",
         evidence=f"Bytes by {link.bytes_source}, capacity {link.capacity_source}." + _impossible(link),
-        confidence="high" if link.capacity_source.startswith("measured") else "low",
-        missing="" if link.capacity_source.startswith("measured") else CAPACITY,
+        confidence="high" if link.is_measured else "low",
+        missing="" if link.is_measured else CAPACITY,
     )
 
 
@@ -180,7 +172,7 @@ def _oddity(link: Link, split: Split) -> str:
         return "The bytes explain little of the waiting: it is latency, or the processors' work for the exchange."
     if link.is_sum_limited and link.alone:
         return f"One way alone it carries {rate_text(link.alone)}: the limit is on the sum of both directions."
-    if link.capacity and link.claimed_bits and 8 * (link.alone or link.capacity) < 0.5 * link.claimed_bits:
+    if link.is_below_card and link.claimed_bits:
         return f"The card says {bits_text(link.claimed_bits)}: check the port's speed with the provider."
     return ""
 
@@ -257,7 +249,7 @@ def _impossible(link: Link) -> str:
 def _confidence(link: Link, split: Split, num_steps: int) -> Confidence:
     if num_steps < 20 or not link.capacity_source:
         return "low"
-    return "high" if split.source == "starts" and link.capacity_source.startswith("measured") else "medium"
+    return "high" if split.source == "starts" and link.is_measured else "medium"
 
 
 def _regression(facts: Facts) -> float | None:

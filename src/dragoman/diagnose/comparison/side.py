@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dragoman.diagnose.facts import Facts
-from dragoman.diagnose.link import method_name
+from dragoman.diagnose.link import exchange_name
 from dragoman.diagnose.series import TimingGrid
 from dragoman.diagnose.split import Split
 from dragoman.diagnose.statistics import Floats, finite_mean
@@ -33,7 +33,7 @@ class Side:
         """Of the exchange, in force."""
         if self.facts.num_ranks < 2 or self.facts.run.manifest.exchange is None:
             return ""
-        return method_name(self.facts.run.manifest.exchange.settings)
+        return exchange_name(self.facts.run)
 
     @property
     def has_steps(self) -> bool:

@@ -1,6 +1,6 @@
 """What is looked at before a run: the facts that hosts report about themselves, and the shape of a check.
 
-Every rule is a pure function of facts; `preflight_hosts`, `preflight_gpus` and `preflight_link` hold them.
+Every rule is a pure function of facts; `hosts`, `gpus` and `link` beside this file hold them.
 """
 
 from collections.abc import Mapping, Sequence

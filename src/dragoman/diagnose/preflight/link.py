@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from dragoman.config import Recipe
 from dragoman.diagnose.preflight.checks import CardFacts, Check, HostFacts, Level
 from dragoman.diagnose.wording import bits_text, percent, rate_text, seconds_text
+from dragoman.plan.hints import CARD_SHARE, SUM_SHARE
 from dragoman.plan.setting import setting_of_profile, settled
 from dragoman.plan.split import plan_step
 from dragoman.plan.traffic import method_name
 from dragoman.run.promise import LinkProfile, PairSpeed, Profile, StepSplit
 from dragoman.units import format_bytes
 
-CARD_SHARE = 0.5  # of what the card says: less is not the card's doing
 FAST_ETHERNET = (85e6, 100e6)  # bits a second that a port at 100 Mb/s carries
 SLOW_CARD_BITS = 100_000_000
 ONE_WAY_NOTE, ONE_WAY_HURTS = 0.8, 0.5
-SUM_NOTE, SUM_HURTS = 0.85, 0.65
+SUM_NOTE = 0.85
 # Beyond it a host's processors, not its port, may be what both directions share.
 FAST_BYTES_PER_SECOND = 300e6
 LONG_LATENCY_SECONDS = 0.010
@@ -133,7 +133,7 @@ def check_sum(there: PairSpeed, back: PairSpeed) -> Check:
     evidence = f"{there.source} and {there.target}: {rate_text(both)} each way at once, {rate_text(alone)} alone"
     if share >= SUM_NOTE:
         return Check("link-sum", "ok", "", "both ways at once", evidence)
-    level: Level = "hurts" if share < SUM_HURTS and both < FAST_BYTES_PER_SECOND else "note"
+    level: Level = "hurts" if share < SUM_SHARE and both < FAST_BYTES_PER_SECOND else "note"
     advice = "count on the slower figure: an exchange uses both ways at once; a port without this limit doubles it"
     return Check("link-sum", level, "", "both directions share one limit", evidence, advice)
 

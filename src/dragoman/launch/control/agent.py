@@ -14,7 +14,7 @@ from typing import Any
 
 from dragoman.launch.control.channel import Channel, ChannelError, Message, call, keep_alive
 from dragoman.launch.control.detached import read_task
-from dragoman.launch.control.gathering import Tail
+from dragoman.launch.control.gathering import Outgoing
 from dragoman.launch.control.workers import Workers, adopt_orphans, end_children
 from dragoman.run.control import read_control
 from dragoman.run.folder import RunFolder, create_run_folder
@@ -33,7 +33,7 @@ class HostAgent:
         self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._listener: socket.socket | None = None
         self._workers: Workers | None = None
-        self._tail: Tail | None = None
+        self._outgoing: Outgoing | None = None
 
     def serve(self) -> None:
         """Until the controller lets go, or is lost; then the workers are ended and nothing is left."""
@@ -94,7 +94,7 @@ class HostAgent:
 
     def _start(self, message: Message) -> None:
         if message["gather"] is not None and not self._is_controllers_folder(message["controller"]):
-            self._tail = Tail(self._folder, message["gather"])
+            self._outgoing = Outgoing(self._folder, message["gather"])
         fd = None if self._listener is None else self._listener.fileno()
         node = {**message["node"], "listen_fd": fd}
         self._workers = Workers(node, self._environment(message["node"]["num_workers"]), self._send_lines, self._wake)
@@ -133,8 +133,8 @@ class HostAgent:
         """Send new records; report the end once everything before it has been sent."""
         workers = self._workers
         report = None if workers is None else workers.report()
-        if self._tail is not None:
-            for news in self._tail.news():
+        if self._outgoing is not None:
+            for news in self._outgoing.news():
                 self._channel.send(news)
         if report is not None:
             self._workers = None

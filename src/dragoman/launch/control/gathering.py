@@ -21,7 +21,7 @@ GATHERED = "gathered.json"
 Offsets = dict[str, int]  # file name -> bytes that have arrived
 
 
-class Tail:
+class Outgoing:
     """A host's side: what was appended to its files since they were last looked at."""
 
     def __init__(self, folder: RunFolder, offsets: Offsets) -> None:

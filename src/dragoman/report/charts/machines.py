@@ -51,7 +51,7 @@ def link(facts: Facts) -> Figure | None:
     capacity, claimed = facts.link.capacity, facts.link.claimed_bits
     lines: list[tuple[float, str]] = []
     told = ""
-    if capacity and facts.link.capacity_source.startswith("measured"):
+    if capacity and facts.link.is_measured:
         lines.append((capacity / 1e6, f"measured before the run: {rate_text(capacity)}"))
         highest = max(highest, capacity / 1e6)
     if claimed and claimed / 8e6 <= FAR * highest:

@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
 
-from dragoman.report.palette import DARK
+from dragoman.report.style import style_sheet
 from dragoman.units import format_seconds
 from dragoman.web.watch.drawing import Body, Drawer
 from dragoman.web.watch.snapshot import Looker, Snapshot
@@ -127,17 +127,10 @@ def _body(looker: Looker, drawer: Drawer, snapshot: Snapshot) -> Body:
 
 def _static(name: str) -> Response:
     if name == "report.css":
-        return Response(report_style(), media_type="text/css")
+        return Response(style_sheet(), media_type="text/css")
     if name not in STATIC:
         return PlainTextResponse("404\n", 404)
     return Response(_resource(name), media_type=STATIC[name])
-
-
-def report_style() -> str:
-    """The report's own sheet, with its exchange of colours in the dark."""
-    sheet = (resources.files("dragoman.report") / "templates" / "style.css").read_text(encoding="utf-8")
-    rules = [f'[{part}="{light}"] {{ {part}: {dark}; }}' for light, dark in DARK.items() for part in ("fill", "stroke")]
-    return f"{sheet}@media screen and (prefers-color-scheme: dark) {{\n  " + "\n  ".join(rules) + "\n}\n"
 
 
 def _shell(name: str) -> str:

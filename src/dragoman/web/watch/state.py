@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from dragoman.run.figures import REASONS
 from dragoman.units import format_seconds
 from dragoman.web.watch.live import LiveRun
 from dragoman.web.watch.vitals import Vitals
@@ -12,12 +13,6 @@ ENDED: tuple[Kind, ...] = ("finished", "stopped", "crashed")
 INTERRUPTED = 130
 QUIET_SECONDS = 20.0  # hosts are sampled once a second: so long without a word is long
 QUIET_STEPS = 4
-REASONS = {
-    "max_steps": "all planned steps are done",
-    "max_minutes": "the time given to it was up",
-    "patience": "the dev loss had stopped falling",
-    "interrupted": "it was asked to stop",
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.launch.control import gathering
-from dragoman.launch.control.gathering import Gathered, Tail
+from dragoman.launch.control.gathering import Gathered, Outgoing
 from dragoman.run.folder import RunFolder
 
 
@@ -16,7 +16,7 @@ def folders(tmp_path) -> tuple[RunFolder, RunFolder]:
     return RunFolder(tmp_path / "a"), RunFolder(tmp_path / "b")
 
 
-def send(tail: Tail, gathered: Gathered) -> int:
+def send(tail: Outgoing, gathered: Gathered) -> int:
     messages = list(tail.news())
     for message in messages:
         assert gathered.add("b", message) is None
@@ -32,7 +32,7 @@ def append(folder: RunFolder, name: str, text: str) -> Path:
 
 def test_half_a_line_waits_until_it_is_whole(folders):
     a, b = folders
-    tail, gathered = Tail(b, {}), Gathered(a)
+    tail, gathered = Outgoing(b, {}), Gathered(a)
     append(b, "timing.rank-001.jsonl", '{"ü": 1}\n{"half')
     assert send(tail, gathered) == 1
     assert (a.path / "timing.rank-001.jsonl").read_text() == '{"ü": 1}\n'
@@ -46,11 +46,11 @@ def test_a_later_attempt_sends_only_what_is_new(folders):
     a, b = folders
     append(b, "system.b.jsonl", "1\n2\n")
     gathered = Gathered(a)
-    send(Tail(b, gathered.offsets("b")), gathered)
+    send(Outgoing(b, gathered.offsets("b")), gathered)
     gathered.save()
     append(b, "system.b.jsonl", "3\n")
     again = Gathered(a)
-    assert send(Tail(b, again.offsets("b")), again) == 1
+    assert send(Outgoing(b, again.offsets("b")), again) == 1
     assert (a.path / "system.b.jsonl").read_text() == "1\n2\n3\n"
 
 
@@ -58,7 +58,7 @@ def test_long_files_come_in_blocks(folders, monkeypatch):
     a, b = folders
     monkeypatch.setattr(gathering, "BLOCK_BYTES", 100)
     path = append(b, "timing.rank-001.jsonl", "".join(f"line {number}\n" for number in range(200)))
-    assert send(Tail(b, {}), Gathered(a)) > 10
+    assert send(Outgoing(b, {}), Gathered(a)) > 10
     assert (a.path / path.name).read_bytes() == path.read_bytes()
 
 
@@ -66,7 +66,7 @@ def test_a_file_that_begins_anew_is_sent_from_its_beginning(folders):
     a, b = folders
     append(b, "timing.rank-001.jsonl", "new\n")
     gathered = Gathered(a)
-    send(Tail(b, {"timing.rank-001.jsonl": 5000}), gathered)
+    send(Outgoing(b, {"timing.rank-001.jsonl": 5000}), gathered)
     assert gathered.offsets("b") == {"timing.rank-001.jsonl": 4}
 
 
