@@ -275,7 +275,10 @@ def _measure(
     finally:
         with suppress(DragomanError):  # it has ended, as a rule
             sessions[0].call("stop_run", run=team.run, is_now=True)
-        side_by_side([lambda session=session: session.call("drop_scratch", token=token) for session in sessions])
+        # The first host last: the others may see its folder, on a shared disk or below an emulated host's own.
+        drops = [lambda session=session: session.call("drop_scratch", token=token) for session in sessions]
+        side_by_side(drops[1:])
+        side_by_side(drops[:1])
 
 
 def _follow(session: "HostSession", run: str, say: Say) -> str:
