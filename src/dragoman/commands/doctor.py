@@ -11,7 +11,7 @@ import typer
 from dragoman.errors import CheckFailed, DragomanError
 
 if TYPE_CHECKING:
-    from dragoman.commands.doctor_hosts import Round, Say
+    from dragoman.commands.doctor_round import Round, Say
     from dragoman.config import Recipe
     from dragoman.diagnose.preflight.checks import Check, Needs
     from dragoman.diagnose.preflight.link import Outlook
@@ -40,8 +40,9 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON.")] = False,
 ) -> None:
     """Check the machines and measure compute, link and disk before a run."""
-    from dragoman.commands.doctor_hosts import Wish, see_hosts, see_this_machine
+    from dragoman.commands.doctor_hosts import see_hosts, see_this_machine
     from dragoman.commands.doctor_output import print_examination
+    from dragoman.commands.doctor_round import Wish
     from dragoman.data.shards import open_shards
     from dragoman.launch.hosts.hosts import read_hosts
     from dragoman.recipe import load_recipe

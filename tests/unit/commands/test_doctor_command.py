@@ -8,7 +8,8 @@ import pytest
 from command_line import changes
 from dragoman.commands import doctor_hosts
 from dragoman.commands.doctor import conclude
-from dragoman.commands.doctor_hosts import Round, Wish, see_hosts
+from dragoman.commands.doctor_hosts import see_hosts
+from dragoman.commands.doctor_round import Round, Wish
 from dragoman.diagnose.preflight.checks import HostFacts, facts_from
 from dragoman.launch.hosts import checkup
 from dragoman.launch.hosts.hosts import read_hosts
@@ -70,7 +71,7 @@ def test_a_check_that_hurts_is_exit_code_1(monkeypatch, capsys, tmp_path):
 
 def test_hosts_that_do_not_answer_or_are_one_machine_are_not_measured(monkeypatch, tmp_path):
     stand_in_hosts(tmp_path, monkeypatch, "a", "b")
-    monkeypatch.setattr(doctor_hosts, "_measure", lambda *_: pytest.fail("ranks were started"))
+    monkeypatch.setattr(doctor_hosts, "measure_hosts", lambda *_: pytest.fail("ranks were started"))
     found = see_hosts(NO_WISH, read_hosts("a,nobody"), lambda _: None)
     (check,) = found.checks
     assert (check.code, check.level, check.host) == ("reachable", "hurts", "nobody")

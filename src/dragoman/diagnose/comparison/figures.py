@@ -14,8 +14,10 @@ from dragoman.run.records import EvalRecord
 from dragoman.units import format_count, format_seconds
 
 Kind = Literal["seconds", "rate", "share", "bytes", "bits", "count", "loss", "score", "money", "duration"]
+Entry = tuple[str, str, Kind, Callable[[Side], float | None]]  # name, unit, kind, value of a run
 
 STEP, PER_TOKENS, EXCHANGE = "A step", "1,000 target tokens", "Bytes and link"
+PER_TOKEN_UNIT = "s/1000 target tokens"
 LEARNED, COST = "Learning", "Time and cost"
 PART_NAMES = {
     "compute": "compute",
@@ -50,70 +52,39 @@ def have_equal_steps(sides: Sequence[Side]) -> bool:
     return not known or max(known) <= SAME_STEP * min(known)
 
 
-def _row(
-    group: str, name: str, unit: str, kind: Kind, sides: Sequence[Side], of: Callable[[Side], float | None]
-) -> Figure:
-    values = [of(side) for side in sides]
-    return Figure(
-        group,
-        name,
-        unit,
-        kind,
-        tuple(None if value is None or not np.isfinite(value) else float(value) for value in values),
-    )
+def _rows(sides: Sequence[Side], group: str, *entries: Entry) -> list[Figure]:
+    rows: list[Figure] = []
+    for name, unit, kind, of in entries:
+        values = [of(side) for side in sides]
+        known = tuple(float(value) if value is not None and np.isfinite(value) else None for value in values)
+        rows.append(Figure(group, name, unit, kind, known))
+    return rows
 
 
 def _step_rows(sides: Sequence[Side]) -> list[Figure]:
-    rows = [
-        _row(STEP, "step time", "s/step", "seconds", sides, lambda side: side.step_seconds),
-        _row(
-            STEP,
-            "steps per second",
-            "steps/s",
-            "rate",
-            sides,
-            lambda side: 1 / side.step_seconds if side.step_seconds else None,
-        ),
-    ]
-    for part, name in PART_NAMES.items():
-        rows.append(_row(STEP, name, "s/step", "seconds", sides, lambda side, part=part: _part(side, part)))
-        rows.append(
-            _row(STEP, f"{name}, share", "of 1", "share", sides, lambda side, part=part: _part_share(side, part))
-        )
-    rows.append(_row(STEP, "target tokens in a step", "tokens/step", "count", sides, lambda side: side.step_tokens))
-    if not have_equal_steps(sides):
-        rows += [
-            _row(
-                PER_TOKENS,
-                name,
-                "s/1000 target tokens",
-                "seconds",
-                sides,
-                lambda side, part=part: _per_tokens(side, _part(side, part)),
-            )
-            for part, name in PART_NAMES.items()
-        ]
-        rows.append(
-            _row(
-                PER_TOKENS,
-                "all",
-                "s/1000 target tokens",
-                "seconds",
-                sides,
-                lambda side: _per_tokens(side, side.step_seconds),
-            )
-        )
-    rows.append(
-        _row(
-            STEP,
-            "target tokens per second",
-            "tokens/s",
-            "count",
-            sides,
-            lambda side: side.facts.target_tokens_per_second,
-        )
+    whole = _rows(
+        sides,
+        STEP,
+        ("step time", "s/step", "seconds", lambda side: side.step_seconds),
+        ("steps per second", "steps/s", "rate", lambda side: 1 / side.step_seconds if side.step_seconds else None),
     )
-    return rows
+    parts: list[Entry] = []
+    for part, name in PART_NAMES.items():
+        parts.append((name, "s/step", "seconds", lambda side, part=part: _part(side, part)))
+        parts.append((f"{name}, share", "of 1", "share", lambda side, part=part: _part_share(side, part)))
+    size: Entry = ("target tokens in a step", "tokens/step", "count", lambda side: side.step_tokens)
+    speed: Entry = ("target tokens per second", "tokens/s", "count", lambda side: side.facts.target_tokens_per_second)
+    per_tokens = [] if have_equal_steps(sides) else _per_token_rows(sides)
+    return [*whole, *_rows(sides, STEP, *parts, size), *per_tokens, *_rows(sides, STEP, speed)]
+
+
+def _per_token_rows(sides: Sequence[Side]) -> list[Figure]:
+    entries: list[Entry] = [
+        (name, PER_TOKEN_UNIT, "seconds", lambda side, part=part: _per_tokens(side, _part(side, part)))
+        for part, name in PART_NAMES.items()
+    ]
+    whole: Entry = ("all", PER_TOKEN_UNIT, "seconds", lambda side: _per_tokens(side, side.step_seconds))
+    return _rows(sides, PER_TOKENS, *entries, whole)
 
 
 def _part(side: Side, part: str) -> float | None:
@@ -136,13 +107,15 @@ def _exchange_rows(sides: Sequence[Side]) -> list[Figure]:
 
         return value
 
-    return [
-        _row(EXCHANGE, "out of each host", "B/step", "bytes", sides, of_link("step_bytes")),
-        _row(EXCHANGE, "least time for them", "s/step", "seconds", sides, of_link("floor_seconds")),
-        _row(EXCHANGE, "link carries, both ways at once", "bit/s", "bits", sides, of_link("capacity", 8)),
-        _row(EXCHANGE, "link carries, one way alone", "bit/s", "bits", sides, of_link("alone", 8)),
-        _row(EXCHANGE, "card says", "bit/s", "bits", sides, of_link("claimed_bits")),
-    ]
+    return _rows(
+        sides,
+        EXCHANGE,
+        ("out of each host", "B/step", "bytes", of_link("step_bytes")),
+        ("least time for them", "s/step", "seconds", of_link("floor_seconds")),
+        ("link carries, both ways at once", "bit/s", "bits", of_link("capacity", 8)),
+        ("link carries, one way alone", "bit/s", "bits", of_link("alone", 8)),
+        ("card says", "bit/s", "bits", of_link("claimed_bits")),
+    )
 
 
 def _learning_rows(sides: Sequence[Side], quality: Quality) -> list[Figure]:
@@ -202,28 +175,16 @@ def _cost_rows(sides: Sequence[Side], quality: Quality) -> list[Figure]:
         cost, bleu = cost_of(side), best[side.name]
         return cost / bleu if cost is not None and bleu else None
 
-    return [
-        _row(COST, "steps", "steps", "count", sides, lambda side: float(len(side.facts.steps))),
-        _row(
-            COST,
-            "target tokens",
-            "tokens",
-            "count",
-            sides,
-            lambda side: float(np.nansum(side.facts.steps.target_tokens)),
-        ),
-        _row(
-            COST,
-            "training, steps alone",
-            "s",
-            "duration",
-            sides,
-            lambda side: float(np.nansum(side.facts.steps.seconds)),
-        ),
-        _row(COST, "whole run", "s", "duration", sides, lambda side: side.facts.duration_seconds),
-        _row(COST, "cost", currency, "money", sides, cost_of),
-        _row(COST, "cost per BLEU point", f"{currency}/BLEU", "money", sides, per_point),
-    ]
+    return _rows(
+        sides,
+        COST,
+        ("steps", "steps", "count", lambda side: float(len(side.facts.steps))),
+        ("target tokens", "tokens", "count", lambda side: float(np.nansum(side.facts.steps.target_tokens))),
+        ("training, steps alone", "s", "duration", lambda side: float(np.nansum(side.facts.steps.seconds))),
+        ("whole run", "s", "duration", lambda side: side.facts.duration_seconds),
+        ("cost", currency, "money", cost_of),
+        ("cost per BLEU point", f"{currency}/BLEU", "money", per_point),
+    )
 
 
 def cost_of(side: Side) -> float | None:

@@ -216,7 +216,7 @@ def test_facts_and_checks_cross_as_json():
 
 def test_every_code_has_its_section():
     root = Path(__file__).parents[4]
-    sources = [*root.glob("src/dragoman/diagnose/preflight/*.py"), root / "src/dragoman/commands/doctor_hosts.py"]
+    sources = [*root.glob("src/dragoman/diagnose/preflight/*.py"), *root.glob("src/dragoman/commands/doctor*.py")]
     text = "".join(path.read_text(encoding="utf-8") for path in sources)
     codes = set(re.findall(r'Check\(\s*"([a-z-]+)"', text))
     sections = set(
