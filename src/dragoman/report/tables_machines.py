@@ -2,6 +2,7 @@
 
 import math
 
+from dragoman.diagnose.answers.duration import account_of
 from dragoman.diagnose.facts import Facts
 from dragoman.diagnose.link import cards_of
 from dragoman.diagnose.machine_series import HostSeries
@@ -87,13 +88,14 @@ def prediction_table(facts: Facts) -> Table | None:
     cost = promise.cost.machines * _working_share(promise) * done if promise.cost.machines else None
     exchange = split.waiting_seconds + split.transfer_seconds if split else None
     spent = facts.duration_seconds or None
+    since_first_step = spent - account_of(facts).start if spent else None
     entries: list[tuple[str, float | None, float | None, str]] = [
         ("Step time", promise.step.total_seconds, _step_seconds(facts), "seconds"),
         ("Computing in a step", promise.step.compute_seconds, split.compute_seconds if split else None, "seconds"),
         ("Exchange in a step", promise.step.exchange_seconds, exchange, "seconds"),
         ("Optimizer in a step", promise.step.optimizer_seconds, split.optimizer_seconds if split else None, "seconds"),
         ("Bytes out of a host in a step", promise.sent_bytes or None, link.step_bytes if link else None, "bytes"),
-        (f"Run time, {steps}", _working_seconds(promise) * done or None, spent, "long"),
+        (f"Run time, {steps}", _working_seconds(promise) * done or None, since_first_step, "long"),
         ("Cost of the machines", cost, price * spent / 3600 if price and spent else None, "money"),
     ]
     currency = facts.currency or promise.cost.currency
@@ -103,7 +105,9 @@ def prediction_table(facts: Facts) -> Table | None:
 
 def prediction_caption(promise: Prediction, num_steps: int) -> str:
     how = "from a measured profile" if promise.is_measured else "estimated from tables, before anything was measured"
-    text = f"Predicted for {plural(promise.num_hosts, 'host')} with {promise.method}, {how}."
+    text = (
+        f"Predicted for {plural(promise.num_hosts, 'host')} with {promise.method}, {how}. Run time counts from step 1."
+    )
     if promise.num_steps and num_steps != promise.num_steps:
         text += f" It was made for {promise.num_steps:,} steps and is scaled to the {num_steps:,} that were done."
     return text

@@ -3,7 +3,6 @@
 import os
 import platform
 import subprocess
-import time
 from collections import Counter
 from dataclasses import asdict
 from importlib import metadata
@@ -27,11 +26,11 @@ PACKAGES = ("numpy", "sentencepiece", "sacrebleu", "safetensors")
 
 
 def describe_run(
-    job: Job, world: World, data: ShardSet, precision: str, num_parameters: int, exchange: Exchange
+    job: Job, world: World, data: ShardSet, precision: str, num_parameters: int, exchange: Exchange, began: float
 ) -> Manifest:
-    """A fresh manifest, or the one of earlier attempts with this attempt added."""
+    """A fresh manifest, or the one of earlier attempts with this attempt added, which `began` at that moment."""
     hosts = describe_hosts(world)  # all ranks at once, before anything that one of them may refuse
-    attempt = Attempt(job.attempt, time.time(), job.command, world.size)
+    attempt = Attempt(job.attempt, began, job.command, world.size)
     earlier = read_manifest(job.folder) if job.folder.manifest_path.exists() else None
     return Manifest(
         name=job.run.name,

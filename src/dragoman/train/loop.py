@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import time
 from contextlib import nullcontext
 from functools import partial
 
@@ -36,6 +37,7 @@ from dragoman.train.validate import Validator
 
 def train(job: Job, world: World) -> str:
     """Train until something says stop, and say what it was."""
+    began = time.time()
     recipe, folder = job.recipe, job.folder
     precision = resolve_precision(recipe.train.precision, world.device)
     autocast = partial(torch.autocast, world.device.type, torch.bfloat16) if precision == "bf16" else nullcontext
@@ -62,7 +64,7 @@ def train(job: Job, world: World) -> str:
         if world.is_first:
             promise_run(job, data, profile, exchange, recorder.say)
     with world.together():
-        manifest = describe_run(job, world, data, precision, flat.weights.numel(), exchange)
+        manifest = describe_run(job, world, data, precision, flat.weights.numel(), exchange, began)
         recorder.start(manifest, plan, progress, notes)
 
     votes = torch.tensor(stopper.votes(), device=world.device)

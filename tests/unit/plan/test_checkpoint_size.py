@@ -99,6 +99,11 @@ def test_disk_holds_the_newest_and_the_best():
     setting = setting_of(load_recipe("base"))
     few, many = (disk_bytes(setting, {"weights.safetensors": 10**9}, saves, 1, 1.0) for saves in (3, 100))
     assert many - few == 4 * 10**9
+    averaged = setting_of(load_recipe("base", ["checkpoint.average_last=3"]))
+    plain = setting_of(load_recipe("base", ["checkpoint.average_last=0"]))
+    files = {"weights.safetensors": 10**9, "vocab.model": 10**6}
+    sizes = [disk_bytes(setting, files, 1, 1, 1.0) for setting in (averaged, plain)]
+    assert sizes[0] - sizes[1] == 10**9 + 10**6, "the average holds weights and vocabulary"
 
 
 def test_nothing_is_under_way_after_the_last_step():

@@ -45,6 +45,8 @@ def test_every_step_is_recorded_with_its_rate_and_tokens(trained_run):
     assert run.manifest.num_parameters == sum(
         tensor.numel() for tensor in load_tensors(trained_run / "checkpoints/last/weights.safetensors").values()
     )
+    assert run.profile is not None
+    assert run.manifest.attempts[0].time < run.profile.time, "measuring is a part of the run"
 
 
 def test_a_replica_learns_at_the_rate_of_its_exchange(phrasebook_data, tmp_path):
