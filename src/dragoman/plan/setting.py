@@ -15,7 +15,7 @@ from dragoman.plan.machines import Machines
 from dragoman.plan.shapes import Parameter, parameters_of
 from dragoman.plan.text import TextFacts, text_of_recipe
 from dragoman.plan.traffic import Placement
-from dragoman.run.promise import LinkProfile, Profile
+from dragoman.run.promise import ComputeProfile, LinkProfile, Profile
 from dragoman.units import format_bytes
 
 USUAL_LATENCY_SECONDS = 0.0005  # of a sum of one number between hosts of one data centre
@@ -103,7 +103,7 @@ def setting_of_profile(
     num_steps: int | None = None,
 ) -> Setting:
     """From what was measured; what the profile lacks is estimated, and then the setting is not measured."""
-    text = text or text_of_recipe(recipe)
+    text = text or _expected_text(recipe, profile.compute)
     num_hosts = max(1, len(profile.hosts))
     placement = Placement(num_hosts, sum(host.num_ranks for host in profile.hosts) or 1)
     if num_hosts > 1 and profile.link is None:
@@ -136,6 +136,15 @@ def setting_of_profile(
         is_gpu=bool(gpus),
         notes=notes,
     )
+
+
+def _expected_text(recipe: Recipe, compute: ComputeProfile | None) -> TextFacts:
+    """Where no data folder is named: a profile of this very model knows its vocabulary; else the recipe says it."""
+    text = text_of_recipe(recipe)
+    if compute is None or not compute.vocab_size:
+        return text
+    is_same = size_of(recipe.model, compute.vocab_size).num_parameters == compute.num_parameters
+    return replace(text, vocab_size=compute.vocab_size) if is_same else text
 
 
 def with_sync(setting: Setting, sync: SyncConfig) -> Setting:

@@ -65,6 +65,7 @@ class ComputeProfile:
     peak_flops: float | None = None  # per rank and second: a large matrix product, measured
     method_seconds: dict[str, float] = field(default_factory=dict[str, float])  # arithmetic of an exchange, by name
     target_tokens: int = 0  # of a step; 0: not said
+    vocab_size: int = 0  # of the text it was timed with; 0: not said
 
 
 @dataclass(frozen=True, slots=True)

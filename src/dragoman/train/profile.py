@@ -91,6 +91,7 @@ def measure_compute(
         peak_flops=min(values[4] for values in everybody),
         method_seconds={name: max(values[5][name] for values in everybody) for name in arithmetic},
         target_tokens=recipe.batch.target_tokens,
+        vocab_size=model.embedding.num_embeddings,
     )
 
 

@@ -126,6 +126,18 @@ def test_a_profile_of_another_batch_is_scaled_and_not_called_measured():
     assert not is_same and larger.forward_seconds == pytest.approx(0.4)
 
 
+def test_a_profile_knows_the_vocabulary_it_was_timed_with():
+    recipe = small("vocab.size=4000")
+    text = size_of(recipe.model, 1_500)
+    measured_there = profile_of(recipe)
+    assert measured_there.compute is not None
+    compute = replace(measured_there.compute, num_parameters=text.num_parameters, vocab_size=1_500)
+    setting = setting_of_profile(small("vocab.size=4000", "sync.method=int8"), replace(measured_there, compute=compute))
+    assert setting.is_measured and setting.text.vocab_size == 1_500
+    other = setting_of_profile(small("model.d_model=128"), replace(measured_there, compute=compute))
+    assert not other.is_measured and other.text.vocab_size == recipe.vocab.size, "another model has its own"
+
+
 def test_several_hosts_without_a_link_are_refused():
     recipe = small()
     with pytest.raises(DragomanError, match="no link"):

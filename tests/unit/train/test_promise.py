@@ -12,7 +12,7 @@ from dragoman.data.shards import open_shards
 from dragoman.errors import CheckFailed
 from dragoman.run.consent import answer, open_question
 from dragoman.run.folder import create_run_folder
-from dragoman.run.promise import ComputeProfile, HostProfile, LinkProfile, Profile
+from dragoman.run.promise import ComputeProfile, HostProfile, LinkProfile, Profile, write_promise
 from dragoman.run.reader import read_run
 from dragoman.run.records import Exchange
 from dragoman.train.job import Job
@@ -89,3 +89,19 @@ def test_a_run_measures_once_and_keeps_its_promise(phrasebook_data, tmp_path):
     second = read_run(run)
     assert second.profile == first.profile
     assert second.prediction.num_steps == 5
+
+
+@pytest.mark.parametrize("what", ["hosts", "recipe"])
+def test_what_was_measured_elsewhere_or_for_another_recipe_is_measured_anew(phrasebook_data, tmp_path, what):
+    run: Path = tmp_path / "run"
+    train_here(phrasebook_data, run, "train.max_steps=1", "evaluate.decode=false")
+    mine = read_run(run)
+    other = {
+        "hosts": replace(mine.profile, hosts=(HostProfile("elsewhere"),)),
+        "recipe": replace(mine.profile, compute=replace(mine.profile.compute, recipe_hash="other")),
+    }[what]
+    write_promise(mine.folder.profile_path, other)
+    train_here(phrasebook_data, run, "train.max_steps=2", "evaluate.decode=false")
+    fresh = read_run(run).profile
+    assert fresh.hosts == mine.profile.hosts
+    assert fresh.compute.recipe_hash == mine.profile.compute.recipe_hash
