@@ -44,10 +44,12 @@ def doctor(
     from dragoman.commands.doctor_output import print_examination
     from dragoman.commands.doctor_round import Wish
     from dragoman.data.shards import open_shards
+    from dragoman.dist.limits import check_limits
     from dragoman.launch.hosts.hosts import read_hosts
     from dragoman.recipe import load_recipe
     from dragoman.run.promise import write_promise
 
+    check_limits()
     _refuse_idle(recipe, hosts, {"--data": data, "--set": changes}, {"--interface": interface, "--subnet": subnet})
     if not out.absolute().parent.is_dir():
         raise DragomanError(f"there is no folder {out.absolute().parent}", "name another file with --out")

@@ -55,6 +55,7 @@ def train(
 ) -> None:
     """Train a model; the same command again goes on where it was."""
     from dragoman.commands import train_hosts, train_local
+    from dragoman.dist.limits import check_limits
     from dragoman.recipe import load_recipe
 
     if help_recipe:
@@ -75,6 +76,7 @@ def train(
             "with --node-rank",
             "leave it out",
         )
+    check_limits()
     settings = load_recipe(recipe, changes or [])
     if not is_rank and not node_rank:
         train_local.advise_rate(load_recipe(recipe, []), settings)

@@ -5,7 +5,19 @@ import os
 
 from dragoman.errors import DragomanError
 
+JOIN_SECONDS = 300.0
 MEASURE_SECONDS = 10.0
+
+
+def check_limits() -> None:
+    """For a command, before it starts anything: a wrong value is said once and not by every rank."""
+    join_seconds()
+    measure_seconds()
+
+
+def join_seconds() -> float:
+    """How long a rank waits for the others."""
+    return seconds_of("DRAGOMAN_JOIN_SECONDS", JOIN_SECONDS)
 
 
 def measure_seconds() -> float:

@@ -24,12 +24,11 @@ from torch.distributed.elastic.rendezvous import (
     rendezvous_handler_registry,
 )
 
-from dragoman.dist.limits import seconds_of
+from dragoman.dist.limits import join_seconds
 from dragoman.errors import DragomanError
 
 BACKEND = "dragoman"
 # By hand, hosts are started one after the other; a cold disk may need a minute to load torch.
-JOIN_SECONDS = 300.0
 STORE_TIMEOUT = datetime.timedelta(minutes=10)
 GREETING_SECONDS = 10.0
 POLL_SECONDS = 0.1
@@ -44,11 +43,6 @@ class Meeting:
     address: str
     port: int
     listen_fd: int | None = None  # a socket that already listens there; the first host's alone
-
-
-def join_seconds() -> float:
-    """How long a rank waits for the others."""
-    return seconds_of("DRAGOMAN_JOIN_SECONDS", JOIN_SECONDS)
 
 
 def listen_store(address: str, port: int, listen_fd: int | None = None) -> TCPStore:
