@@ -39,8 +39,10 @@ def plan(
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting of the recipe.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the prediction there, as JSON.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the prediction is written.")] = Path(
+        "prediction.json"
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the prediction as JSON.")] = False,
 ) -> None:
     """Predict step time, run time and cost of a recipe, before renting too."""
     _check_options(profile, machines, link, steps)
@@ -60,12 +62,11 @@ def plan(
         wanted = wanted.model_copy(update={"train": wanted.train.model_copy(update={"max_steps": steps})})
     setting = _setting(wanted, _text(data), profile, machines, link, prices)
     prediction = predict_run(setting)
-    if out is not None:
-        write_prediction(out, prediction)
+    write_prediction(out, prediction)
     if as_json:
         typer.echo(to_json(prediction))
     else:
-        print_prediction(prediction, setting)
+        print_prediction(prediction, setting, out)
 
 
 def _check_options(profile: Path | None, machines: str | None, link: str | None, steps: int | None) -> None:

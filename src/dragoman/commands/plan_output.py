@@ -36,8 +36,8 @@ def write_prediction(path: Path, prediction: Prediction) -> None:
         raise DragomanError(f"cannot write {path}: {error.strerror}", "name a file in a folder that exists") from None
 
 
-def print_prediction(prediction: Prediction, setting: Setting) -> None:
-    """Heading, tables, assumptions."""
+def print_prediction(prediction: Prediction, setting: Setting, out: Path) -> None:
+    """Heading, tables, assumptions, and where all of it was written."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=max(console.width, NARROWEST))
@@ -62,6 +62,7 @@ def print_prediction(prediction: Prediction, setting: Setting) -> None:
         say(line)
     for note in prediction.notes:
         say(f"note: {note}")
+    say(f"{out} written")
 
 
 def _table(*columns: str) -> Table:

@@ -1,6 +1,7 @@
 """`dragoman plan` as a user types it: tables, JSON, files, and one clear line for what is wrong."""
 
 import json
+from pathlib import Path
 
 import pytest
 import typer
@@ -14,6 +15,12 @@ from dragoman.run.folder import RunFolder
 from dragoman.run.promise import HostProfile, LinkProfile, Prediction, Profile, read_promise, write_promise
 
 MACHINES = ("--machines", "2x2:V100", "--link", "100mbit")
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    """The prediction is written where the command is typed."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
@@ -54,8 +61,10 @@ def test_the_tables_say_bytes_split_timeline_cost_files_and_what_if(called):
         "break-even: 2 hosts with dense fp32 beat one from",
         "no bf16: computed in fp32",
         "no data folder",
+        "prediction.json written",
     ):
         assert words in text, words
+    assert read_promise(Path("prediction.json"), Prediction).recipe == "wmt14-en-de-classic"
 
 
 def test_json_and_the_file_are_the_prediction(called, tmp_path):
