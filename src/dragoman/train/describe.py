@@ -20,14 +20,13 @@ from dragoman.dist.processor import cpu_name
 from dragoman.dist.world import World
 from dragoman.run.reader import read_manifest
 from dragoman.run.records import Attempt, DataSummary, Exchange, Host, Manifest, SideSize
+from dragoman.train.build import Built
 from dragoman.train.job import Job, recipe_hash
 
 PACKAGES = ("numpy", "sentencepiece", "sacrebleu", "safetensors")
 
 
-def describe_run(
-    job: Job, world: World, data: ShardSet, precision: str, num_parameters: int, exchange: Exchange, began: float
-) -> Manifest:
+def describe_run(job: Job, world: World, data: ShardSet, built: Built, exchange: Exchange, began: float) -> Manifest:
     """A fresh manifest, or the one of earlier attempts with this attempt added, which `began` at that moment."""
     hosts = describe_hosts(world)  # all ranks at once, before anything that one of them may refuse
     attempt = Attempt(job.attempt, began, job.command, world.size)
@@ -40,8 +39,8 @@ def describe_run(
         versions=_versions(),
         world_size=world.size,
         device=world.device.type,
-        precision=precision,
-        num_parameters=num_parameters,
+        precision=built.precision,
+        num_parameters=built.flat.weights.numel(),
         data=_summary(job.data, data.manifest),
         hosts=hosts,
         exchange=exchange,

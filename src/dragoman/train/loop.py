@@ -3,8 +3,6 @@
 import hashlib
 import math
 import time
-from contextlib import nullcontext
-from functools import partial
 
 import torch
 
@@ -15,10 +13,8 @@ from dragoman.data.vocab import Vocab
 from dragoman.dist.methods import make_sync
 from dragoman.dist.sync import Totals
 from dragoman.dist.world import World
-from dragoman.model.flat import FlatModel
-from dragoman.model.transformer import Transformer, initialize
-from dragoman.model.weights import load_weights
 from dragoman.plan.schedule import lr_at
+from dragoman.train.build import build_model
 from dragoman.train.checkpoint import Checkpoints
 from dragoman.train.clocks import clock_of
 from dragoman.train.describe import describe_run
@@ -39,19 +35,13 @@ def train(job: Job, world: World) -> str:
     """Train until something says stop, and say what it was."""
     began = time.time()
     recipe, folder = job.recipe, job.folder
-    precision = resolve_precision(recipe.train.precision, world.device)
-    autocast = partial(torch.autocast, world.device.type, torch.bfloat16) if precision == "bf16" else nullcontext
     data = open_shards(job.data)
     vocab = Vocab.load(data.vocab_path)
     plan = BatchPlan(data.shards, recipe.batch, recipe.train.seed)
-    model = Transformer(recipe.model, vocab.size)
-    initialize(model, recipe.train.seed)
-    if job.init is not None:
-        load_weights(model, job.init)
-    model.to(world.device, torch.float64 if precision == "fp64" else torch.float32).train()
-    flat = FlatModel(model)
+    built = build_model(recipe, vocab.size, world.device, job.init)
+    model, flat, autocast = built.model, built.flat, built.autocast
     optimizer = make_optimizer(flat, recipe.optim)
-    profile = measure_run(job, world, model, flat, plan, autocast, precision)
+    profile = measure_run(job, world, built, plan)
     exchange = settle_exchange(job, world, profile)
     sync = make_sync(SyncConfig.model_validate(exchange.settings), world, flat)
     checkpoints = Checkpoints(folder, world, model, optimizer, sync, recipe, data.vocab_path)
@@ -64,7 +54,7 @@ def train(job: Job, world: World) -> str:
         if world.is_first:
             promise_run(job, data, profile, exchange, recorder.say)
     with world.together():
-        manifest = describe_run(job, world, data, precision, flat.weights.numel(), exchange, began)
+        manifest = describe_run(job, world, data, built, exchange, began)
         recorder.start(manifest, plan, progress, notes)
 
     votes = torch.tensor(stopper.votes(), device=world.device)
@@ -145,13 +135,6 @@ def votes_of(arrived: list[Totals]) -> tuple[float, float, float]:
     """(interrupted, late, a save is due), summed over what has arrived."""
     sums = [sum(totals[column] for totals in arrived) for column in (2, 3, 4)]
     return sums[0], sums[1], sums[2]
-
-
-def resolve_precision(wanted: str, device: torch.device) -> str:
-    """`auto` is bf16 where the GPU has it and fp32 elsewhere."""
-    if wanted != "auto":
-        return wanted
-    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
 
 
 def dropout_seed(seed: int, step: int, microbatch: int) -> int:

@@ -7,7 +7,7 @@ import copy
 import statistics
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from typing import Literal
 
 import torch
@@ -21,9 +21,9 @@ from dragoman.dist.dense import BUCKET_BYTES
 from dragoman.dist.limits import MEASURE_SECONDS, measure_seconds
 from dragoman.dist.world import World
 from dragoman.model.flat import FlatModel
-from dragoman.model.transformer import Transformer
 from dragoman.plan.traffic import method_name
 from dragoman.run.promise import ComputeProfile
+from dragoman.train.build import Built
 from dragoman.train.feed import Microbatch, feed
 from dragoman.train.job import recipe_hash
 from dragoman.train.objective import summed_losses
@@ -39,18 +39,14 @@ NUM_UPDATES = 3
 PEAK_WIDTH = {"cpu": 1_024, "cuda": 8_192}
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
 
-Autocast = Callable[[], AbstractContextManager[object]]
 Say = Callable[[str], None]
 
 
 def measure_compute(
     world: World,
     recipe: Recipe,
-    model: Transformer,
-    flat: FlatModel,
+    built: Built,
     plan: BatchPlan,
-    autocast: Autocast,
-    precision: str,
     *,
     methods: Literal["all", "wanted", "none"] = "all",
     say: Say = lambda _: None,
@@ -64,13 +60,13 @@ def measure_compute(
     num_local_ranks = 1 + max(local for _, local in places)
     with _kept_luck(world.device):
         say("compute: forward and backward")
-        forward, backward = _pass_seconds(world, recipe, model, plan, autocast)
+        forward, backward = _pass_seconds(world, recipe, built, plan)
         say("compute: optimizer")
-        stand_in = _stand_in(flat)
-        flat.zero()
+        stand_in = _stand_in(built.flat)
+        built.flat.zero()
         optimizer_seconds = _update_seconds(world, recipe, stand_in)
         local_sum_seconds = _local_sum_seconds(world, stand_in) if num_local_ranks > 1 else 0.0
-        peak_flops = _peak_flops(world.device, precision)
+        peak_flops = _peak_flops(world.device, built.precision)
         arithmetic: dict[str, float] = {}
         if methods != "none":
             arithmetic = _method_seconds(world, _methods(recipe.sync, methods == "all"), num_hosts, stand_in, say)
@@ -80,8 +76,8 @@ def measure_compute(
     return ComputeProfile(
         recipe_hash=recipe_hash(recipe),
         device=_device_name(world.device),
-        precision=precision,
-        num_parameters=flat.weights.numel(),
+        precision=built.precision,
+        num_parameters=built.flat.weights.numel(),
         num_microbatches=recipe.batch.num_microbatches,
         forward_seconds=slowest[0],
         backward_seconds=slowest[1],
@@ -91,7 +87,7 @@ def measure_compute(
         peak_flops=min(values[4] for values in everybody),
         method_seconds={name: max(values[5][name] for values in everybody) for name in arithmetic},
         target_tokens=recipe.batch.target_tokens,
-        vocab_size=model.embedding.num_embeddings,
+        vocab_size=built.model.embedding.num_embeddings,
     )
 
 
@@ -102,17 +98,15 @@ def _kept_luck(device: torch.device) -> Generator[None]:
         yield
 
 
-def _pass_seconds(
-    world: World, recipe: Recipe, model: Transformer, plan: BatchPlan, autocast: Autocast
-) -> tuple[float, float]:
+def _pass_seconds(world: World, recipe: Recipe, built: Built, plan: BatchPlan) -> tuple[float, float]:
     """Of one microbatch: forward and backward. Where one takes seconds, a part of it is timed and scaled up."""
     tokens = recipe.batch.target_tokens // recipe.batch.num_microbatches
     most = 1 if world.device.type == "cuda" else max(1, tokens // FEW_TOKENS)
-    first = _passes(world, recipe, model, _pieces(plan, world, most), autocast, 2)
+    first = _passes(world, recipe, built, _pieces(plan, world, most), 2)
     full_seconds = max(world.gather(most * sum(first[-1]) if first else 0.0))
     share = _fitting_share(full_seconds, most)
     num_passes = min(MOST_PASSES, max(NUM_PASSES, round(_granted(SHORT_SECONDS) * share / max(full_seconds, 1e-6))))
-    timed = _passes(world, recipe, model, _pieces(plan, world, share), autocast, num_passes)
+    timed = _passes(world, recipe, built, _pieces(plan, world, share), num_passes)
     forward, backward = _usual(world.gather(timed))
     return share * forward, share * backward
 
@@ -145,25 +139,20 @@ def _pieces(plan: BatchPlan, world: World, share: int) -> list[Microbatch]:
 
 
 def _passes(
-    world: World,
-    recipe: Recipe,
-    model: Transformer,
-    pieces: Sequence[Microbatch],
-    autocast: Autocast,
-    num_passes: int,
+    world: World, recipe: Recipe, built: Built, pieces: Sequence[Microbatch], num_passes: int
 ) -> list[tuple[float, float]]:
     timed: list[tuple[float, float]] = []
     for number in range(num_passes):
         world.any(False)
         if pieces:
-            timed.append(_forward_backward(model, recipe, pieces[number % len(pieces)], autocast))
+            timed.append(_forward_backward(built, recipe, pieces[number % len(pieces)]))
     return timed[1:]
 
 
-def _forward_backward(model: Transformer, recipe: Recipe, piece: Microbatch, autocast: Autocast) -> tuple[float, float]:
+def _forward_backward(built: Built, recipe: Recipe, piece: Microbatch) -> tuple[float, float]:
     start = now(piece.labels.device)
-    with autocast():
-        sums = summed_losses(model, piece, recipe.train.label_smoothing)
+    with built.autocast():
+        sums = summed_losses(built.model, piece, recipe.train.label_smoothing)
     middle = now(piece.labels.device)
     (sums.loss / recipe.batch.target_tokens).backward()
     return middle - start, now(piece.labels.device) - middle

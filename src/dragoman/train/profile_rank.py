@@ -6,9 +6,7 @@ The first rank says on its output what is being measured, each line after a mark
 import json
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +19,9 @@ from dragoman.data.vocab import Vocab
 from dragoman.dist.probe import measure_link
 from dragoman.dist.world import World
 from dragoman.errors import DragomanError
-from dragoman.model.flat import FlatModel
-from dragoman.model.transformer import Transformer, initialize
 from dragoman.run.folder import replaced_file
 from dragoman.run.promise import ComputeProfile
-from dragoman.train.loop import resolve_precision
+from dragoman.train.build import build_model
 from dragoman.train.profile import measure_compute
 from dragoman.train.profile_task import MARK, ProfileTask, read_task
 from dragoman.train.synthetic import SyntheticShard
@@ -59,19 +55,14 @@ def _measure(task: ProfileTask, world: World) -> dict[str, Any]:
 
 def _compute(task: ProfileTask, recipe: Recipe, world: World, say: Callable[[str], None]) -> ComputeProfile:
     say("compute: building the model")
-    precision = resolve_precision(recipe.train.precision, world.device)
-    autocast = partial(torch.autocast, world.device.type, torch.bfloat16) if precision == "bf16" else nullcontext
     if task.data is None:
         shards, vocab_size = [SyntheticShard(recipe)], recipe.vocab.size
     else:
         data = open_shards(Path(task.data).expanduser())
         shards, vocab_size = data.shards, Vocab.load(data.vocab_path).size
     plan = BatchPlan(shards, recipe.batch, recipe.train.seed)
-    model = Transformer(recipe.model, vocab_size)
-    initialize(model, recipe.train.seed)
-    model.to(world.device, torch.float64 if precision == "fp64" else torch.float32).train()
     try:
-        return measure_compute(world, recipe, model, FlatModel(model), plan, autocast, precision, say=say)
+        return measure_compute(world, recipe, build_model(recipe, vocab_size, world.device), plan, say=say)
     except torch.OutOfMemoryError:
         raise DragomanError(OUT_OF_MEMORY, "raise batch.num_microbatches, or take a smaller recipe") from None
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 
 import torch
@@ -14,14 +13,13 @@ from dragoman.data.shards import ShardSet
 from dragoman.dist.probe import measure_link
 from dragoman.dist.world import World
 from dragoman.errors import CheckFailed
-from dragoman.model.flat import FlatModel
-from dragoman.model.transformer import Transformer
 from dragoman.plan.prediction import predict_run
 from dragoman.plan.setting import Prices, setting_of_profile
 from dragoman.plan.text import text_of_manifest
 from dragoman.run.consent import ask
 from dragoman.run.promise import HostProfile, Prediction, Profile, find_promise, write_promise
 from dragoman.run.records import Exchange
+from dragoman.train.build import Built
 from dragoman.train.describe import describe_hosts
 from dragoman.train.job import Job, recipe_hash
 from dragoman.train.profile import measure_compute
@@ -30,15 +28,7 @@ from dragoman.train.profile import measure_compute
 ANSWER_SECONDS = 480.0
 
 
-def measure_run(
-    job: Job,
-    world: World,
-    model: Transformer,
-    flat: FlatModel,
-    plan: BatchPlan,
-    autocast: Callable[[], AbstractContextManager[object]],
-    precision: str,
-) -> Profile:
+def measure_run(job: Job, world: World, built: Built, plan: BatchPlan) -> Profile:
     """Compute and link of these ranks; where an earlier attempt measured the same, what it found."""
     hosts = tuple(
         HostProfile(host.name, host.cpu, host.num_cores, host.memory_bytes, host.gpus, host.num_ranks)
@@ -47,9 +37,7 @@ def measure_run(
     known = _earlier(job, world)
     if known is not None and known.hosts == hosts and _is_of(known, job, world.device):
         return known
-    compute = measure_compute(
-        world, job.recipe, model, flat, plan, autocast, precision, methods="wanted" if len(hosts) > 1 else "none"
-    )
+    compute = measure_compute(world, job.recipe, built, plan, methods="wanted" if len(hosts) > 1 else "none")
     link = measure_link(world) if len(hosts) > 1 else None
     return Profile(time.time(), hosts, link, compute)
 

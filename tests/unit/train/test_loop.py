@@ -10,7 +10,8 @@ from dragoman.model.flat import FlatModel
 from dragoman.model.weights import load_tensors
 from dragoman.plan.schedule import lr_at
 from dragoman.run.reader import read_run
-from dragoman.train.loop import dropout_seed, resolve_precision
+from dragoman.train.build import resolve_precision
+from dragoman.train.loop import dropout_seed
 from dragoman.train.meter import PHASES
 from small_runs import records, tiny_recipe, train_here
 

@@ -1,7 +1,5 @@
 """Measuring compute leaves no trace, and its figures are those of the recipe."""
 
-from contextlib import nullcontext
-
 import pytest
 import torch
 
@@ -10,11 +8,10 @@ from dragoman.data.batches import BatchPlan
 from dragoman.data.shards import open_shards
 from dragoman.dist.arithmetic import arithmetic_seconds
 from dragoman.dist.world import World
-from dragoman.model.flat import FlatModel
-from dragoman.model.transformer import Transformer, initialize
 from dragoman.plan.traffic import method_name
 from dragoman.run.promise import ComputeProfile
 from dragoman.train import profile
+from dragoman.train.build import Built, build_model
 from dragoman.train.profile import measure_compute
 from dragoman.train.synthetic import SyntheticShard
 from small_runs import tiny_recipe
@@ -23,28 +20,27 @@ from thread_worlds import run_ranks
 CPU = torch.device("cpu")
 
 
-def made(shards=None) -> tuple[Transformer, FlatModel, BatchPlan]:
+def made(shards=None) -> tuple[Built, BatchPlan]:
     recipe = tiny_recipe()
-    model = Transformer(recipe.model, recipe.vocab.size)
-    initialize(model, 1)
-    model.train()
-    return model, FlatModel(model), BatchPlan(shards or [SyntheticShard(recipe)], recipe.batch, 1)
+    built = build_model(recipe, recipe.vocab.size, CPU)
+    return built, BatchPlan(shards or [SyntheticShard(recipe)], recipe.batch, 1)
 
 
 def measured(world: World, methods: str = "none") -> ComputeProfile:
-    model, flat, plan = made()
-    return measure_compute(world, tiny_recipe(), model, flat, plan, nullcontext, "fp32", methods=methods)
+    built, plan = made()
+    return measure_compute(world, tiny_recipe(), built, plan, methods=methods)
 
 
 def test_weights_gradient_and_luck_stay_as_they_were(phrasebook_data):
-    model, flat, plan = made(open_shards(phrasebook_data).shards)
+    built, plan = made(open_shards(phrasebook_data).shards)
+    flat = built.flat
     weights, luck = flat.weights.clone(), torch.get_rng_state()
-    found = measure_compute(World(0, 1, 0, CPU), tiny_recipe(), model, flat, plan, nullcontext, "fp32")
+    found = measure_compute(World(0, 1, 0, CPU), tiny_recipe(), built, plan)
     assert torch.equal(flat.weights, weights)
     assert torch.equal(torch.get_rng_state(), luck)
     assert not flat.gradient.any()
-    assert all(p.grad is not None and p.grad.data_ptr() for p in model.parameters())
-    assert found.num_parameters == flat.weights.numel()
+    assert all(p.grad is not None and p.grad.data_ptr() for p in built.model.parameters())
+    assert (found.num_parameters, found.vocab_size) == (flat.weights.numel(), tiny_recipe().vocab.size)
 
 
 def test_the_figures_of_a_recipe():
@@ -86,7 +82,7 @@ def test_a_slow_device_is_timed_on_a_part(monkeypatch, granted, full_seconds, sh
 
 
 def test_a_part_of_a_microbatch_has_its_share_of_the_text():
-    _, _, plan = made()
+    _, plan = made()
     tokens = [sum(len(piece.labels) for piece in profile._pieces(plan, World(0, 1, 0, CPU), share)) for share in (1, 2)]
     assert tokens[0] == pytest.approx(plan.step(1).target_tokens)
     assert plan.config.num_microbatches == 4, "the plan itself stays"
@@ -95,7 +91,7 @@ def test_a_part_of_a_microbatch_has_its_share_of_the_text():
 
 def test_arithmetic_is_that_of_the_real_method():
     """Among peers that echo, a sum that should be doubled stays: only the time is of use."""
-    _, flat, _ = made()
+    flat = made()[0].flat
     flat.gradient.uniform_()
     sync = tiny_recipe("sync.method=int8").sync
     before = flat.gradient.clone()
