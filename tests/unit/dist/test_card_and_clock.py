@@ -27,6 +27,7 @@ def test_only_a_devices_own_word_counts(tmp_path, monkeypatch, is_device, megabi
     monkeypatch.setattr(card.psutil, "net_if_stats", lambda: {"eth0": SimpleNamespace(speed=megabits)})
     assert card.card_speed("eth0") == speed
     assert card.card_speed("gone") is None
+    assert card.claimed_speed("eth0") == (10**10 if megabits == 10_000 else speed), "what is made up is a claim too"
 
 
 def test_a_host_whose_clock_is_ahead_is_found_out(monkeypatch):

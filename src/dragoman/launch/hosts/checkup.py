@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 
 from dragoman.diagnose.preflight.checks import CardFacts, HostFacts
+from dragoman.dist.card import CARDS, claimed_speed
 from dragoman.dist.processor import cpu_name
 from dragoman.errors import DragomanError
 from dragoman.launch.hosts import facts
@@ -115,13 +116,11 @@ def _port_problem() -> str:
 
 
 def _cards() -> tuple[CardFacts, ...]:
-    stats = psutil.net_if_stats()
     found: list[CardFacts] = []
     for entry in facts.list_addresses():
         name = entry["interface"]
-        speed = stats[name].speed if name in stats else 0
-        is_virtual = Path("/sys/class/net").is_dir() and not Path(f"/sys/class/net/{name}/device").exists()
-        found.append(CardFacts(name, entry["address"], speed * 1_000_000 or None, is_virtual))
+        is_virtual = CARDS.is_dir() and not (CARDS / name / "device").exists()
+        found.append(CardFacts(name, entry["address"], claimed_speed(name), is_virtual))
     return tuple(found)
 
 
