@@ -33,6 +33,7 @@ def main() -> None:
             "step_seconds": round(prediction.step.total_seconds, 3),
             "between": [round(prediction.low_step_seconds, 3), round(prediction.high_step_seconds, 3)],
             "measured_step_seconds": measured,
+            "exchange_alone_seconds": None if prediction.floor_seconds is None else round(prediction.floor_seconds, 3),
             "waiting_share": round(prediction.step.waiting_share, 3),
             "hours": round(prediction.train_seconds / 3600, 1),
             "dollars": None if cost is None else round(cost),

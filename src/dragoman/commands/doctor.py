@@ -1,5 +1,6 @@
 """`dragoman doctor`: check the machines, measure what a run will use, say what would hurt it."""
 
+import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -51,8 +52,7 @@ def doctor(
 
     check_limits()
     _refuse_idle(recipe, hosts, {"--data": data, "--set": changes}, {"--interface": interface, "--subnet": subnet})
-    if not out.absolute().parent.is_dir():
-        raise DragomanError(f"there is no folder {out.absolute().parent}", "name another file with --out")
+    _check_place(out)
     settings = load_recipe(recipe, changes or []) if recipe is not None else None
     if data is not None and hosts is None:
         open_shards(data)
@@ -79,6 +79,20 @@ def _refuse_idle(
     idle += [(name, "--hosts") for name, value in need_hosts.items() if value and hosts is None]
     if idle:
         raise DragomanError(f"{idle[0][0]} means nothing without {idle[0][1]}", "dragoman doctor RECIPE --hosts a,b")
+
+
+def _check_place(out: Path) -> None:
+    """What takes half a minute to measure is not lost because it cannot be written."""
+    folder = out.absolute().parent
+    if not folder.is_dir():
+        raise DragomanError(f"there is no folder {folder}", "name another file with --out")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise DragomanError(f"cannot write to {folder}: {error.strerror}", "name another file with --out") from None
+    if out.is_dir():
+        raise DragomanError(f"{out} is a folder", "name a file with --out")
 
 
 @contextmanager
@@ -123,13 +137,13 @@ def conclude(found: "Round", recipe: "Recipe | None") -> "tuple[Profile, list[Ch
 def _needs(found: "Round", recipe: "Recipe | None") -> "Needs":
     from dragoman.diagnose.preflight.checks import Needs
     from dragoman.model.size import size_of
+    from dragoman.plan.checkpoint import most_kept
 
     if recipe is None:
         return Needs(ranks=found.ranks)
     size = size_of(recipe.model, recipe.vocab.size)
     tokens = recipe.batch.target_tokens // recipe.batch.num_microbatches
-    # The last ones, the best two, and one that is being written.
-    num_kept = recipe.checkpoint.keep_last + 3
+    num_kept = most_kept(recipe.checkpoint) + 1  # and one that is being written
     return Needs(
         checkpoint_bytes=size.checkpoint_bytes,
         disk_bytes=num_kept * size.checkpoint_bytes,

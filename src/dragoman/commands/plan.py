@@ -46,10 +46,11 @@ def plan(
 ) -> None:
     """Predict step time, run time and cost of a recipe, before renting too."""
     _check_options(profile, machines, link, steps)
-    from dragoman.commands.plan_output import print_prediction, to_json, write_prediction
+    from dragoman.commands.plan_output import print_prediction, to_json
     from dragoman.plan.prediction import predict_run
     from dragoman.plan.setting import Prices
     from dragoman.recipe import load_recipe
+    from dragoman.run.promise import write_promise
 
     prices = Prices(
         _checked_price("--price", price),
@@ -62,7 +63,7 @@ def plan(
         wanted = wanted.model_copy(update={"train": wanted.train.model_copy(update={"max_steps": steps})})
     setting = _setting(wanted, _text(data), profile, machines, link, prices)
     prediction = predict_run(setting)
-    write_prediction(out, prediction)
+    write_promise(out, prediction)
     if as_json:
         typer.echo(to_json(prediction))
     else:

@@ -7,11 +7,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from dragoman.errors import DragomanError
 from dragoman.plan.checkpoint import classic_bytes
 from dragoman.plan.setting import Setting
 from dragoman.plan.whatif import limit_of
-from dragoman.run.promise import Prediction, WhatIf, write_promise
+from dragoman.run.promise import Prediction, WhatIf
 from dragoman.units import (
     format_bit_rate,
     format_bytes,
@@ -27,13 +26,6 @@ NARROWEST = 100  # a pipe has no width of its own
 
 def to_json(prediction: Prediction) -> str:
     return json.dumps(dataclasses.asdict(prediction), indent=2, ensure_ascii=False)
-
-
-def write_prediction(path: Path, prediction: Prediction) -> None:
-    try:
-        write_promise(path, prediction)
-    except OSError as error:
-        raise DragomanError(f"cannot write {path}: {error.strerror}", "name a file in a folder that exists") from None
 
 
 def print_prediction(prediction: Prediction, setting: Setting, out: Path) -> None:

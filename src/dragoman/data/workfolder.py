@@ -115,7 +115,7 @@ def open_work(out: Path, plan: str) -> Generator[WorkFolder]:
     elif out.is_dir() and any(entry.name != WORK_NAME for entry in out.iterdir()):
         raise DragomanError(f"{out} is not empty and not a data folder", "name another --out")
     try:
-        work.folder.mkdir(parents=True, exist_ok=True)
+        _make(work.folder)
         with _locked(work.folder / "lock", out):
             write_atomically(plan_path, plan.encode())
             for folder in (work.inputs, work.chunks, work.parts):
@@ -134,6 +134,15 @@ def open_work(out: Path, plan: str) -> Generator[WorkFolder]:
             "free some room and run the same command again: it goes on where it was",
         ) from None
     _remove(work.folder)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in _FULL_DISK:
+            raise
+        raise DragomanError(f"cannot write to {folder.parent}: {error.strerror}", "name another --out") from None
 
 
 def check_room(out: Path, needed_bytes: int) -> None:

@@ -56,16 +56,17 @@ class Link:
     @property
     def is_sum_limited(self) -> bool:
         """Both ways at once carry little more together than one way alone."""
-        is_known = self.alone and self.capacity and self.is_measured
-        return bool(is_known) and (self.capacity or 0.0) < SUM_SHARE * (self.alone or 0.0)
+        if not (self.alone and self.capacity and self.is_measured):
+            return False
+        return self.capacity < SUM_SHARE * self.alone
 
     @property
     def is_below_card(self) -> bool:
         """The link carries far less than its card says."""
         carried = self.alone or self.capacity
-        return bool(carried and self.claimed_bits and self.is_measured) and (
-            8 * (carried or 0.0) < CARD_SHARE * (self.claimed_bits or 0.0)
-        )
+        if not (carried and self.claimed_bits and self.is_measured):
+            return False
+        return 8 * carried < CARD_SHARE * self.claimed_bits
 
     @property
     def is_measured(self) -> bool:

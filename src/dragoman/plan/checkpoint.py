@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import tomli_w
 
-from dragoman.config import Recipe
+from dragoman.config import CheckpointConfig, Recipe
 from dragoman.plan.setting import Setting
 from dragoman.plan.shapes import Parameter, num_values
 from dragoman.run.checkpoint_files import OPTIMIZER, RECIPE, STATE, VOCAB, WEIGHTS, rank_file
@@ -124,10 +124,9 @@ def num_saves(setting: Setting, step_seconds: float) -> int:
     return math.ceil(setting.num_steps / every)
 
 
-def num_kept(setting: Setting, saves: int) -> int:
+def most_kept(config: CheckpointConfig) -> int:
     """The newest, and the best two."""
-    config = setting.recipe.checkpoint
-    return min(saves, max(config.keep_last, config.average_last) + 2)
+    return max(config.keep_last, config.average_last) + 2
 
 
 RECORD_BYTES = {"step": 330, "timing": 480, "sample": 900, "sentence": 500}
@@ -135,7 +134,7 @@ RECORD_BYTES = {"step": 330, "timing": 480, "sample": 900, "sentence": 500}
 
 def disk_bytes(setting: Setting, files: dict[str, int], saves: int, num_evals: int, seconds: float) -> int:
     """On the first host at the end: checkpoints, the average of the last, and records."""
-    kept = num_kept(setting, saves) * sum(files.values())
+    kept = min(saves, most_kept(setting.recipe.checkpoint)) * sum(files.values())
     if setting.recipe.checkpoint.average_last:
         kept += files[WEIGHTS] + files[VOCAB]
     records = setting.num_steps * (RECORD_BYTES["step"] + RECORD_BYTES["timing"] * setting.placement.num_ranks)

@@ -188,8 +188,11 @@ P = TypeVar("P", Profile, Prediction)
 
 def write_promise(path: Path, promise: Profile | Prediction) -> None:
     """Replace the file whole."""
-    with replaced_file(path) as fresh:
-        fresh.write_text(json.dumps(dataclasses.asdict(promise), indent=2) + "\n", encoding="utf-8")
+    try:
+        with replaced_file(path) as fresh:
+            fresh.write_text(json.dumps(dataclasses.asdict(promise), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise DragomanError(f"cannot write {path}: {error.strerror}", "name a file in a folder that exists") from None
 
 
 def read_promise(path: Path, kind: type[P]) -> P:

@@ -29,6 +29,8 @@ NO_WISH = Wish(None, None, None, None, None)
         (("tinny",), "there is no recipe 'tinny'"),
         (("tiny", "--data", "nowhere"), "nowhere"),
         (("--out", "nowhere/p.json"), "there is no folder"),
+        (("--out", "."), "is a folder"),
+        (("--out", "/proc/p.json"), "cannot write to /proc"),
         (("--hosts", "a,,b"), "an empty name"),
         (("--hosts", "a,b", "--subnet", "x"), "is no IPv4 subnet"),
     ],

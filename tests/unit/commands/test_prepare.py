@@ -163,6 +163,14 @@ def test_wrong_arguments(text: Text, capsys: pytest.CaptureFixture[str], argumen
     assert not text.out.exists()
 
 
+def test_a_place_that_cannot_be_written_to(text: Text, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    text.out = tmp_path / "file" / "below"
+    assert text.run() == 2
+    error = capsys.readouterr().err
+    assert f"cannot write to {text.out}: Not a directory" in error and "Traceback" not in error
+
+
 def test_languages_must_be_stated(text: Text, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     write = text.write
     monkeypatch.setattr(text, "write", lambda: write()[2:])

@@ -40,6 +40,15 @@ def test_what_is_missing_is_named(monkeypatch, capsys, arguments, words):
     assert capsys.readouterr().err.startswith(f"error: {words}")
 
 
+@pytest.mark.parametrize("variable", ["DRAGOMAN_JOIN_SECONDS", "DRAGOMAN_MEASURE_SECONDS"])
+def test_a_limit_that_is_no_number_is_said_once_and_nothing_is_started(monkeypatch, capfd, tmp_path, variable):
+    monkeypatch.setenv(variable, "soon")
+    arguments = ("train", "phrasebook", "--data", tmp_path, "--run", tmp_path / "run", "--workers", "2")
+    assert dragoman_here(monkeypatch, *arguments) == 2
+    assert capfd.readouterr().err.count(f"error: {variable} is 'soon'") == 1
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_folder_that_is_no_data_folder(tmp_path):
     assert "is not a prepared data folder" in refusal(tmp_path / "nowhere", tmp_path / "run").message
     assert not (tmp_path / "run").exists()
