@@ -191,6 +191,8 @@ def test_functions_are_short(module):
 @pytest.mark.parametrize("module", modules())
 def test_functions_are_fully_annotated(module):
     for function in functions(module):
+        if any("triton.jit" in ast.unparse(decorator) for decorator in function.decorator_list):
+            continue  # a kernel's parameters are pointers and numbers of no Python type
         given = function.args
         arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
         bare = [a.arg for a in arguments if a and a.annotation is None and a.arg not in ("self", "cls")]

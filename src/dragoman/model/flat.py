@@ -13,7 +13,9 @@ class FlatModel:
     """Every parameter of a model, and its gradient, as a view of one buffer."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        self.names = [name for name, _ in named]
+        self.parameters = [parameter for _, parameter in named]
         sizes = [p.numel() for p in self.parameters]
         self.starts = [sum(sizes[:i]) for i in range(len(sizes))]
         first = self.parameters[0]
@@ -32,13 +34,6 @@ class FlatModel:
 
     def zero(self) -> None:
         self.gradient.zero_()
-
-    def clip(self, max_norm: float) -> torch.Tensor:
-        """Scale the gradient down to `max_norm` if longer (0: never); the norm before that."""
-        norm = torch.linalg.vector_norm(self.gradient)
-        if max_norm:
-            self.gradient.mul_(torch.clamp(max_norm / (norm + 1e-6), max=1.0))
-        return norm
 
     def when_ready(self, call: Callable[[int], None]) -> None:
         """Call with a parameter's number whenever a backward pass has added to its gradient."""

@@ -1,33 +1,9 @@
-"""Weights and gradients as flat vectors: views that stay views, and torch's own clipping."""
+"""Weights and gradients as flat vectors: views that stay views."""
 
-import pytest
 import torch
-from torch import nn
 
 from dragoman.model.flat import FlatModel
 from small_models import backward, small_model
-
-
-@pytest.mark.parametrize("max_norm", [0.5, 1e6])
-def test_clipping_is_that_of_torch(max_norm):
-    ours, theirs = small_model(), small_model()
-    flat = FlatModel(ours)
-    backward(ours, 1, 10.0)
-    backward(theirs, 1, 10.0)
-    norm = flat.clip(max_norm)
-    expected = nn.utils.clip_grad_norm_(theirs.parameters(), max_norm)
-    assert norm == pytest.approx(expected.item())
-    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
-        assert torch.allclose(a.grad, b.grad, rtol=1e-5)
-
-
-def test_a_limit_of_zero_clips_nothing():
-    model = small_model()
-    flat = FlatModel(model)
-    backward(model, 1, 1e4)
-    before = flat.gradient.clone()
-    assert flat.clip(0.0) == before.norm()
-    assert flat.gradient.equal(before)
 
 
 def test_gradients_are_views_that_add_up_and_are_zeroed_at_once():

@@ -1,5 +1,7 @@
 """The model against the stock Hugging Face classes, and packing against one sentence at a time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from dragoman.config import ModelConfig
 from dragoman.data.batches import batch_of
 from dragoman.model.layout import Layout, length_groups
 from dragoman.model.transformer import Transformer, initialize
-from dragoman.train.feed import Microbatch
+from dragoman.train.tensors import BatchTensors
 from dragoman.translate.huggingface import to_huggingface
 
 VOCAB_SIZE = 120
@@ -29,16 +31,16 @@ def small_model(norm: str = "pre", **settings) -> Transformer:
     return model.eval()
 
 
-def random_pairs(source_lengths: list[int], target_lengths: list[int]) -> Microbatch:
+def random_pairs(source_lengths: list[int], target_lengths: list[int]) -> BatchTensors:
     random = np.random.default_rng(7)
     sources, targets = (
         [np.append(random.integers(4, VOCAB_SIZE, length - 1), 2) for length in lengths]
         for lengths in (source_lengths, target_lengths)
     )
-    return Microbatch.of(batch_of(sources, targets), 0, CPU)
+    return BatchTensors.of(batch_of(sources, targets), CPU)
 
 
-def logits_of(model: Transformer, piece: Microbatch) -> torch.Tensor:
+def logits_of(model: Transformer, piece: BatchTensors) -> torch.Tensor:
     hidden = model(piece.source_ids, piece.source, piece.input_ids, piece.target)
     return hidden @ model.embedding.weight.T
 
@@ -107,8 +109,6 @@ def test_no_token_sees_a_later_one_or_another_sentence():
     before = logits_of(model, piece)
     changed = piece.input_ids.clone()
     changed[4] = 99
-    after = logits_of(
-        model, Microbatch(0, piece.source_ids, piece.source, changed, piece.labels, piece.target, piece.weights)
-    )
+    after = logits_of(model, replace(piece, input_ids=changed))
     same = (before - after).abs().amax(1) < 1e-6
     assert same.tolist() == [True] * 4 + [False] * 4 + [True] * 8
