@@ -86,8 +86,18 @@ class BatchConfig(Section):
     """How much text one step (one optimizer update, all ranks together) learns from."""
 
     target_tokens: Positive = Field(25_600, description="target tokens of one step over all ranks, EOS counted")
-    num_microbatches: Positive = Field(8, description="pieces a step is cut into; at least the number of ranks")
+    num_microbatches: Positive | Literal["auto"] = Field(
+        "auto",
+        description="pieces a step is cut into, at least the number of ranks; auto: as few as the memory of the GPUs "
+        "lets it be, 8 without GPUs",
+    )
     max_pieces: Positive = Field(256, description="longest side in training, in pieces without EOS")
+
+
+class CutBatch(BatchConfig):
+    """A batch for which it is settled how a step is cut."""
+
+    num_microbatches: Positive  # type: ignore[override]  # narrower is safe: nothing is written to a section
 
 
 class OptimConfig(Section):
@@ -123,6 +133,9 @@ class TrainConfig(Section):
     label_smoothing: Share = Field(0.1, description="probability spread over the whole vocabulary")
     precision: Literal["fp32", "bf16", "fp64", "auto"] = Field(
         "auto", description="auto: bf16 on a GPU that has it, fp32 elsewhere; fp64 is for tests"
+    )
+    kernels: Literal["auto", "torch"] = Field(
+        "auto", description="auto: fused kernels on a GPU that runs them; torch: its own operations everywhere"
     )
     log_every: Positive = Field(10, description="steps between two lines of the log and two points in TensorBoard")
 
@@ -218,10 +231,17 @@ class Recipe(Section):
                 f"batch.max_pieces {self.batch.max_pieces} plus EOS exceeds "
                 f"model.max_positions {self.model.max_positions}"
             )
-        per_piece = self.batch.target_tokens // self.batch.num_microbatches
+        number = self.batch.num_microbatches
+        per_piece = self.batch.target_tokens // (1 if number == "auto" else number)
         if self.batch.max_pieces + 1 > per_piece:
             raise ValueError(
                 f"a sentence of batch.max_pieces {self.batch.max_pieces} plus EOS does not fit into a microbatch of "
                 f"{per_piece} tokens (batch.target_tokens / batch.num_microbatches)"
             )
         return self
+
+
+class CutRecipe(Recipe):
+    """A recipe for which it is settled how a step is cut: `plan.microbatches` makes it."""
+
+    batch: CutBatch  # type: ignore[override]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from dragoman.config import Recipe
 from dragoman.errors import DragomanError
@@ -63,7 +64,7 @@ def _type_name(schema: dict[str, Any]) -> str:
     if "const" in schema:
         return str(schema["const"])
     if "anyOf" in schema:
-        return _type_name(schema["anyOf"][0])
+        return " | ".join(_type_name(choice) for choice in schema["anyOf"] if choice.get("type") != "null")
     names = {"string": "text", "array": "list", "number": "number", "integer": "integer", "boolean": "true | false"}
     return names.get(schema.get("type", ""), "text")
 
@@ -105,20 +106,31 @@ def _apply_change(values: dict[str, Any], change: str) -> None:
 
 
 def _explain(error: ValidationError, origin: str) -> DragomanError:
-    first = error.errors()[0]
-    location = [str(part) for part in first["loc"]]
-    key = ".".join(part for part in location if not part.isdigit())
+    errors = error.errors()
+    first, key = errors[0], _key(errors[0]["loc"])
     if first["type"] == "extra_forbidden":
         return DragomanError(
             f"{origin}: unknown key {key!r}{_did_you_mean(key, known_keys())}",
             "`dragoman train --help-recipe` lists every key",
         )
-    message = str(first["msg"]).removeprefix("Value error, ")
+    message = " or ".join([first["msg"].removeprefix("Value error, "), *_other_kinds(errors)])
     given = "" if isinstance(first["input"], dict) else f", not {json.dumps(first['input'], default=str)}"
     return DragomanError(
         f"{origin}: {key or 'the recipe'}: {message}{given}",
         "`dragoman train --help-recipe` lists every key and its type",
     )
+
+
+def _other_kinds(errors: list[ErrorDetails]) -> list[str]:
+    """A setting that may be of several kinds has an error for each, whose place ends in the kind's name."""
+    key = errors[0]["loc"][:2]
+    same = [error for error in errors[1:] if error["loc"][:2] == key and isinstance(error["loc"][-1], str)]
+    return [error["msg"].removeprefix("Input should be ") for error in same if len(error["loc"]) > 2]
+
+
+def _key(location: tuple[int | str, ...]) -> str:
+    """`batch.num_microbatches`: section and key, without what pydantic names behind them: a place, a kind of value."""
+    return ".".join(str(part) for part in location[:2])
 
 
 def known_keys() -> list[str]:

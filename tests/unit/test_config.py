@@ -32,6 +32,7 @@ def test_nothing_is_converted_silently(value):
     [
         ({"model": ModelConfig(max_positions=256)}, "exceeds model.max_positions"),
         ({"batch": BatchConfig(target_tokens=2_048, num_microbatches=8)}, "does not fit into a microbatch of 256"),
+        ({"batch": BatchConfig(target_tokens=256)}, "does not fit into a microbatch of 256"),
     ],
 )
 def test_lengths_that_contradict_each_other_are_refused(values, words):
@@ -49,6 +50,11 @@ def test_the_longest_sentence_just_fits():
     Recipe(
         model=ModelConfig(max_positions=257), batch=BatchConfig(target_tokens=257, num_microbatches=1, max_pieces=256)
     )
+
+
+def test_how_a_step_is_cut_is_left_open_by_default():
+    assert Recipe().batch.num_microbatches == "auto"
+    assert load_recipe("wmt14-en-de-classic").batch.num_microbatches == 8
 
 
 def test_the_classic_recipe_repeats_the_published_settings():

@@ -48,6 +48,8 @@ def test_what_is_written_is_read_back(tmp_path):
         ("evaluate.decode=false", lambda recipe: recipe.evaluate.decode is False),
         ("optim.betas=[0.8, 0.9]", lambda recipe: recipe.optim.betas == [0.8, 0.9]),
         ("data.dev=['a']", lambda recipe: recipe.data.dev == ["a"]),
+        ("batch.num_microbatches=2", lambda recipe: recipe.batch.num_microbatches == 2),
+        ("batch.num_microbatches=auto", lambda recipe: recipe.batch.num_microbatches == "auto"),
         ("about=a = b", lambda recipe: recipe.about == "a = b"),
     ],
 )
@@ -73,6 +75,15 @@ def test_the_last_change_of_a_setting_counts():
         ("optim.warmup_steps=1.5", "optim.warmup_steps"),
         ("optim.betas=[0.9]", "optim.betas"),
         ("optim.betas=[0.9, 'x']", "optim.betas"),
+        (
+            "batch.num_microbatches=many",
+            "batch.num_microbatches: Input should be a valid integer or 'auto', not \"many\"",
+        ),
+        (
+            "batch.num_microbatches=0",
+            "batch.num_microbatches: Input should be greater than or equal to 1 or 'auto', not 0",
+        ),
+        ("optim.betas=['x', 'y']", 'optim.betas: Input should be a valid number, not "x"'),
         ("model.norm=before", "model.norm: Input should be 'pre' or 'post'"),
         ("model.num_heads=3", "d_model 256 must be even and a multiple of num_heads 3"),
         ("batch.max_pieces=2000", "batch.max_pieces 2000"),
@@ -126,4 +137,5 @@ def test_every_setting_is_documented_once_with_its_type_and_default():
     assert settings | {"name", "about"} == set(keys)
     for key, kind, default, meaning in rows:
         assert kind and default and meaning, key
+    assert ("batch.num_microbatches", "integer | auto", '"auto"') in {row[:3] for row in rows}
     assert ("optim.schedule", "transformer | cosine | linear | wsd", '"transformer"') in {row[:3] for row in rows}

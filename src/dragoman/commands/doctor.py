@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dragoman.config import Recipe
     from dragoman.diagnose.preflight.checks import Check, Needs
     from dragoman.diagnose.preflight.link import Outlook
-    from dragoman.run.promise import Profile
+    from dragoman.run.promise import ComputeProfile, Profile
 
 
 def doctor(
@@ -116,12 +116,12 @@ def conclude(found: "Round", recipe: "Recipe | None") -> "tuple[Profile, list[Ch
     from dragoman.diagnose.preflight.hosts import check_hosts, check_together
     from dragoman.diagnose.preflight.link import check_devices, check_link, check_outlook, check_route, outlook_of
 
-    needs = _needs(found, recipe)
+    profile = _profile(found)
+    needs = _needs(found, recipe, profile.compute)
     whole = [host for host in found.hosts if host.num_cores]
     checks = [*found.checks]
     if found.hosts:
         checks += [*check_together(found.hosts, found.ours), *check_gpus(whole, needs), *check_hosts(whole, needs)]
-    profile = _profile(found)
     if found.route is not None and len(found.hosts) > 1:
         checks += check_route(found.route)
     if profile.link is not None:
@@ -134,22 +134,36 @@ def conclude(found: "Round", recipe: "Recipe | None") -> "tuple[Profile, list[Ch
     return replace(profile, checks=tuple(check.to_dict() for check in checks)), checks, outlook
 
 
-def _needs(found: "Round", recipe: "Recipe | None") -> "Needs":
+def _needs(found: "Round", recipe: "Recipe | None", timed: "ComputeProfile | None") -> "Needs":
     from dragoman.diagnose.preflight.checks import Needs
     from dragoman.model.size import size_of
     from dragoman.plan.checkpoint import most_kept
+    from dragoman.plan.microbatches import needed_bytes, value_bytes_of
 
     if recipe is None:
         return Needs(ranks=found.ranks)
     size = size_of(recipe.model, recipe.vocab.size)
-    tokens = recipe.batch.target_tokens // recipe.batch.num_microbatches
+    number = timed.num_microbatches if timed is not None else _expected_number(found, recipe)
+    value_bytes = 4 if timed is None else value_bytes_of(timed.precision, is_fused=timed.kernels == "fused")
     num_kept = most_kept(recipe.checkpoint) + 1  # and one that is being written
     return Needs(
         checkpoint_bytes=size.checkpoint_bytes,
         disk_bytes=num_kept * size.checkpoint_bytes,
-        rank_bytes=size.train_bytes(tokens, recipe.model, recipe.vocab.size),
+        rank_bytes=needed_bytes(recipe, recipe.vocab.size, number, value_bytes),
         ranks=found.ranks,
     )
+
+
+def _expected_number(found: "Round", recipe: "Recipe") -> int:
+    """Of microbatches, where no rank could settle it: by what the GPUs say is free, or as many as there can be."""
+    from dragoman.plan.microbatches import choose_number, most_number
+
+    gpus = [gpu for host in found.hosts for gpu in host.gpus if gpu.memory_total_bytes]
+    free = [(gpu.memory_total_bytes or 0) - (gpu.memory_used_bytes or 0) for gpu in gpus]
+    try:
+        return choose_number(recipe, recipe.vocab.size, sum(found.ranks.values()), min(free, default=None))
+    except DragomanError:  # the check of memory says it, among the others
+        return most_number(recipe)
 
 
 def _profile(found: "Round") -> "Profile":

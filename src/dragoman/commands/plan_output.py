@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dragoman.plan.checkpoint import classic_bytes
+from dragoman.plan.microbatches import microbatch_tokens
 from dragoman.plan.setting import Setting
 from dragoman.plan.whatif import limit_of
 from dragoman.run.promise import Prediction, WhatIf
@@ -42,7 +43,7 @@ def print_prediction(prediction: Prediction, setting: Setting, out: Path) -> Non
     say(prediction.line)
     say()
     for title, table in (
-        ("A step", _step_table(prediction)),
+        ("A step", _step_table(prediction, setting)),
         ("The run", _timeline_table(prediction)),
         ("The same text, done otherwise (training alone)", _what_if_table(prediction)),
         ("A checkpoint", _checkpoint_table(prediction, setting)),
@@ -67,7 +68,7 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _step_table(prediction: Prediction) -> Table:
+def _step_table(prediction: Prediction, setting: Setting) -> Table:
     step = prediction.step
     table = _table("part", "time", "share", "")
     rows = [
@@ -82,6 +83,9 @@ def _step_table(prediction: Prediction) -> Table:
     low, high = _seconds(prediction.low_step_seconds), _seconds(prediction.high_step_seconds)
     both = format_step_time(step.total_seconds)
     table.add_row("all", _seconds(step.total_seconds), "", f"{both}; between {low} and {high}", style="bold")
+    number = setting.recipe.batch.num_microbatches
+    words = f"of {microbatch_tokens(setting.recipe, number):,} target tokens, {setting.pieces_per_rank} a rank"
+    table.add_row("microbatches", str(number), "", words)
     sent = format_bytes(prediction.sent_bytes) if prediction.sent_bytes else "0 MB"
     table.add_row("bytes each way", sent, "", prediction.formula)
     if prediction.floor_seconds is not None and prediction.bytes_per_second is not None:

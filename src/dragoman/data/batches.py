@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.config import BatchConfig
+from dragoman.config import CutBatch
 from dragoman.data.shards import Ids, Shard
-from dragoman.data.vocab import EOS_ID, PAD_ID
+from dragoman.data.vocab import EOS_ID
 from dragoman.errors import DragomanError
 
 Ints = NDArray[np.int64]
@@ -32,7 +32,6 @@ class Batch:
     source_lengths: Ints  # (B,) int64
     target_ids: Ints  # (T,) int64: the labels
     target_lengths: Ints  # (B,) int64
-    num_fillers: int = 0  # dummy sequences at the end, which only keep the shape fixed
 
     @property
     def input_ids(self) -> Ints:
@@ -44,16 +43,16 @@ class Batch:
 
     @property
     def num_sentences(self) -> int:
-        return len(self.target_lengths) - self.num_fillers
+        return len(self.target_lengths)
 
     @property
     def num_target_tokens(self) -> int:
-        """Real target tokens: EOS counted, fillers not."""
-        return int(self.target_lengths[: self.num_sentences].sum())
+        """EOS counted."""
+        return int(self.target_lengths.sum())
 
     @property
     def num_source_tokens(self) -> int:
-        return int(self.source_lengths[: self.num_sentences].sum())
+        return int(self.source_lengths.sum())
 
 
 def batch_of(sources: Sequence[NDArray[Any]], targets: Sequence[NDArray[Any]]) -> Batch:
@@ -64,27 +63,6 @@ def batch_of(sources: Sequence[NDArray[Any]], targets: Sequence[NDArray[Any]]) -
         np.concatenate(targets).astype(np.int64),
         np.array([len(t) for t in targets], dtype=np.int64),
     )
-
-
-def fill(batch: Batch, source_slots: int, target_slots: int, max_length: int) -> Batch:
-    """Pad both sides to a fixed number of slots with dummy sequences that no real token sees."""
-    source_room = source_slots - len(batch.source_ids)
-    target_room = target_slots - len(batch.target_ids)
-    num_fillers = max(math.ceil(source_room / max_length), math.ceil(target_room / max_length))
-    if num_fillers == 0:
-        return batch
-    assert min(source_room, target_room) >= num_fillers, "slots too few for the fillers"
-    return Batch(
-        np.concatenate([batch.source_ids, np.full(source_room, PAD_ID)]),
-        np.concatenate([batch.source_lengths, _even_parts(source_room, num_fillers)]),
-        np.concatenate([batch.target_ids, np.full(target_room, PAD_ID)]),
-        np.concatenate([batch.target_lengths, _even_parts(target_room, num_fillers)]),
-        num_fillers,
-    )
-
-
-def _even_parts(total: int, num_parts: int) -> Ints:
-    return np.diff(np.arange(num_parts + 1) * total // num_parts)
 
 
 @dataclass(frozen=True)
@@ -111,7 +89,7 @@ class _Block:
 class BatchPlan:
     """Step number -> sentences -> batches."""
 
-    def __init__(self, shards: Sequence[Shard], config: BatchConfig, seed: int) -> None:
+    def __init__(self, shards: Sequence[Shard], config: CutBatch, seed: int) -> None:
         self.shards = shards
         self.config = config
         self.seed = seed

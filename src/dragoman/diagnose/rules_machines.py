@@ -131,12 +131,18 @@ def memory_full(facts: Facts) -> Finding | None:
                 f"The {what} of {host.host} is nearly full",
                 "warning",
                 f"{percent(share)} of the {what} of {host.host} was in use in the fullest tenth of the run.",
-                "Raise batch.num_microbatches: smaller pieces need less memory and give the same update."
+                f"Raise batch.num_microbatches{_doubled(facts)}: smaller pieces need less memory and do the same."
                 if gpu >= GPU_FULL
                 else "Look at what else runs there; a host out of memory kills its workers.",
                 "A longer sentence than any so far may end the run.",
             )
     return None
+
+
+def _doubled(facts: Facts) -> str:
+    """Whoever left the number open does not know it."""
+    number = facts.run.manifest.num_microbatches
+    return f" from {number} to {2 * number}" if number else ""
 
 
 def _usual_peak(shares: Floats) -> float:

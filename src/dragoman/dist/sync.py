@@ -4,15 +4,18 @@ Each rank brings the sum of its own microbatches, already divided by the target 
 exchanged sum is the mean over the whole step however unevenly the microbatches fell.
 """
 
+from collections import deque
 from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar, Protocol
 
 import torch
 
+from dragoman.dist.landing import landing
 from dragoman.dist.world import World
 from dragoman.model.flat import FlatModel
 
 Totals = list[float]
+STEPS_LATE = 2
 
 
 class Sync(Protocol):
@@ -65,6 +68,36 @@ class Sync(Protocol):
         ...
 
 
+class Arrivals:
+    """Sums on their way from a device to the host. A GPU is told of steps ahead of doing them: nobody waits for its
+    newest, and those of some steps ago are read, the same on every rank."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._num_late = STEPS_LATE if device.type == "cuda" else 0
+        self._under_way: deque[tuple[torch.Tensor, torch.cuda.Event | None]] = deque()
+
+    def add(self, totals: torch.Tensor) -> list[Totals]:
+        """Send this step's; what has arrived by now."""
+        landed, event = landing(totals), torch.cuda.Event() if totals.is_cuda else None
+        if event is not None:
+            event.record()
+        self._under_way.append((landed, event))
+        return self._take(self._num_late)
+
+    def rest(self) -> list[Totals]:
+        """Everything that is still under way."""
+        return self._take(0)
+
+    def _take(self, num_left: int) -> list[Totals]:
+        arrived: list[Totals] = []
+        while len(self._under_way) > num_left:
+            totals, event = self._under_way.popleft()
+            if event is not None:
+                event.synchronize()
+            arrived.append(totals.tolist())
+        return arrived
+
+
 class GradientSync:
     """What the methods share that exchange gradients and so keep all ranks equal at every step."""
 
@@ -73,6 +106,7 @@ class GradientSync:
     def __init__(self, world: World, flat: FlatModel) -> None:
         self._world = world
         self._flat = flat
+        self._arrivals = Arrivals(world.device)
 
     @property
     def rate_factor(self) -> float:
@@ -82,13 +116,13 @@ class GradientSync:
         pass
 
     def advance(self, step: int, totals: torch.Tensor) -> list[Totals]:
-        return [self._world.sum(totals).tolist()]
+        return self._arrivals.add(self._world.sum(totals))
 
     def settle(self) -> list[Totals]:
-        return []
+        return self._arrivals.rest()
 
     def finish(self) -> list[Totals]:
-        return []
+        return self._arrivals.rest()
 
     def shared_weights(self) -> AbstractContextManager[None]:
         return nullcontext()

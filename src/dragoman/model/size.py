@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from dragoman.config import ModelConfig
 
 ADAM_STATES = 2
+# Whose logits exist at a time: by the fused kernels, and by the others, which keep their gradient too.
+LOSS_CHUNK_TOKENS, LOSS_CHUNK_ELEMENTS = 8_192, 4_000_000
 
 
 @dataclass(frozen=True)
@@ -19,12 +21,26 @@ class ModelSize:
     checkpoint_bytes: int  # fp32 weights and both of Adam's averages
 
     def train_bytes(self, microbatch_tokens: int, config: ModelConfig, vocab_size: int, value_bytes: int = 4) -> int:
-        """Rough memory of training: weights, gradients, averages, and the activations of one microbatch."""
-        fixed = self.num_parameters * 4 * (2 + ADAM_STATES)
-        encoder = config.num_encoder_layers * (10 * config.d_model + 3 * config.d_ffn)
-        decoder = config.num_decoder_layers * (16 * config.d_model + 3 * config.d_ffn)
-        logits = min(microbatch_tokens * vocab_size, 4_000_000) * 8
-        return fixed + microbatch_tokens * (encoder + decoder) * value_bytes + logits
+        """Memory of training, rather too much than too little: weights, gradients, averages, and the activations of
+        one microbatch with as much text on both sides."""
+        d, f = config.d_model, config.d_ffn
+        if value_bytes == 2:
+            # Fused kernels: 2-byte copies of weights and gradients, and the residual stream in 4 bytes.
+            fixed = self.num_parameters * (4 * (2 + ADAM_STATES) + 2 + 2)
+            encoder, decoder = 2 * (9 * d + f) + 4 * 2 * d, 2 * (15 * d + f) + 4 * 3 * d
+            loss = min(microbatch_tokens, LOSS_CHUNK_TOKENS) * vocab_size * 2
+        else:
+            fixed = self.num_parameters * value_bytes * (2 + ADAM_STATES)
+            encoder, decoder = value_bytes * (10 * d + 3 * f), value_bytes * (16 * d + 3 * f)
+            loss = min(microbatch_tokens * vocab_size, LOSS_CHUNK_ELEMENTS) * 8 + vocab_size * d * value_bytes
+        under_way = value_bytes * (8 * d + 2 * f)  # gradients of a layer's activations, and both ends of the model
+        layers = config.num_encoder_layers * encoder + config.num_decoder_layers * decoder
+        return fixed + microbatch_tokens * (layers + under_way) + loss
+
+    def measure_bytes(self, value_bytes: int = 4) -> int:
+        """Memory before the first step, when an update is timed on vectors of its own, with no activations beside."""
+        vectors = 2 * (2 + ADAM_STATES) + 1  # both sets, and the gradient once more
+        return self.num_parameters * (vectors * max(4, value_bytes) + (6 if value_bytes == 2 else 0))
 
 
 def size_of(config: ModelConfig, vocab_size: int) -> ModelSize:

@@ -49,7 +49,7 @@ def safetensors_bytes(tensors: Iterable[Tensor]) -> int:
 def checkpoint_files(setting: Setting, step: int | None = None, written: Recipe | None = None) -> dict[str, int]:
     """Name -> bytes on the first host, of the checkpoint of a step (the first that is saved).
 
-    `written` is the recipe as given, where the setting's exchange was settled from auto.
+    `written` is the recipe as given, where something of the setting's was settled from auto.
     """
     recipe, parameters = setting.recipe, setting.parameters
     step = step or min(recipe.checkpoint.every_steps, setting.num_steps)

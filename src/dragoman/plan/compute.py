@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dragoman.config import Recipe, SyncConfig
+from dragoman.config import CutRecipe, Recipe, SyncConfig
 from dragoman.model.size import size_of
 from dragoman.plan.gpus import FP32_EFFICIENCY, Gpu
 from dragoman.plan.machines import Machines
@@ -31,7 +31,7 @@ class Range:
     slowest: ComputeProfile
 
 
-def estimate(recipe: Recipe, vocab_size: int, machines: Machines) -> Range:
+def estimate(recipe: CutRecipe, vocab_size: int, machines: Machines) -> Range:
     """Compute of a step on machines that nobody has measured."""
     precision = expected_precision(recipe, machines.gpu)
     slow, fast = _rates(machines, precision)
@@ -60,13 +60,12 @@ def _rates(machines: Machines, precision: str) -> tuple[float, float]:
     return peak * low, peak * high
 
 
-def _at_rate(recipe: Recipe, vocab_size: int, machines: Machines, precision: str, flops: float) -> ComputeProfile:
+def _at_rate(recipe: CutRecipe, vocab_size: int, machines: Machines, precision: str, flops: float) -> ComputeProfile:
     size = size_of(recipe.model, vocab_size)
     tokens = recipe.batch.target_tokens / recipe.batch.num_microbatches
     output = vocab_size * recipe.model.d_model
     layers = size.matrix_parameters - output
-    num_layers = recipe.model.num_encoder_layers + recipe.model.num_decoder_layers
-    least = 0.0 if machines.gpu is None else num_layers * LAYER_SECONDS
+    least = 0.0 if machines.gpu is None else _least_seconds(recipe)
     # The loss makes its own gradient: all of the output projection's work is in the forward pass.
     forward = max(2 * tokens * (layers + 3 * output) / flops, least)
     backward = max(4 * tokens * layers / flops, 2 * least)
@@ -89,7 +88,12 @@ def _at_rate(recipe: Recipe, vocab_size: int, machines: Machines, precision: str
     )
 
 
-def fitted(profile: ComputeProfile, recipe: Recipe, vocab_size: int) -> tuple[ComputeProfile, bool]:
+def _least_seconds(recipe: Recipe) -> float:
+    """Of a forward pass on a GPU, however little text it has."""
+    return (recipe.model.num_encoder_layers + recipe.model.num_decoder_layers) * LAYER_SECONDS
+
+
+def fitted(profile: ComputeProfile, recipe: CutRecipe, vocab_size: int) -> tuple[ComputeProfile, bool]:
     """A profile for this recipe, and whether it was measured with these sizes; else scaled by size and tokens."""
     size = size_of(recipe.model, vocab_size)
     batch = recipe.batch
@@ -99,12 +103,14 @@ def fitted(profile: ComputeProfile, recipe: Recipe, vocab_size: int) -> tuple[Co
     by_tokens = tokens / measured_tokens
     if by_size == 1 and abs(by_tokens - 1) < 0.02:
         return replace(profile, num_microbatches=batch.num_microbatches), True
+    # Small pieces come down to a GPU's least time, which is that of the profile where it was faster still.
+    least = 0.0 if profile.device == "cpu" else _least_seconds(recipe)
     scaled = replace(
         profile,
         num_parameters=size.num_parameters,
         num_microbatches=batch.num_microbatches,
-        forward_seconds=profile.forward_seconds * by_size * by_tokens,
-        backward_seconds=profile.backward_seconds * by_size * by_tokens,
+        forward_seconds=max(profile.forward_seconds * by_size * by_tokens, min(least, profile.forward_seconds)),
+        backward_seconds=max(profile.backward_seconds * by_size * by_tokens, min(2 * least, profile.backward_seconds)),
         optimizer_seconds=profile.optimizer_seconds * by_size,
         local_sum_seconds=profile.local_sum_seconds * by_size,
         method_seconds={name: seconds * by_size for name, seconds in profile.method_seconds.items()},

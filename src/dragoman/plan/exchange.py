@@ -133,8 +133,8 @@ def _advice(choice: Choice, facts: Facts) -> str:
     factor = max(2, math.ceil(choice.transfer_seconds / facts.compute_seconds))
     return (
         f"{factor} times batch.target_tokens makes {factor} times the text of every exchange (optim.learning_rate "
-        f"times {factor**0.5:.2g}, as Adam wants; with {factor} times batch.num_microbatches gradients are accumulated "
-        f"and no more memory is needed)"
+        f"times {factor**0.5:.2g}, as Adam wants; batch.num_microbatches auto, or {factor} times as many, accumulates "
+        f"gradients, and no more memory is needed)"
     )
 
 

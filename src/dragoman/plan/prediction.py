@@ -16,9 +16,9 @@ from dragoman.units import format_bit_rate, format_bytes, format_money, format_s
 
 def predict_run(setting: Setting) -> Prediction:
     """Step, timeline, cost, checkpoint and what-ifs. `auto` is settled as `train` would settle it."""
-    given, setting = setting, settled(setting)
+    setting = settled(setting)
     step = plan_step(setting)
-    files = checkpoint_files(setting, written=given.recipe)
+    files = checkpoint_files(setting, written=setting.given)
     timeline = plan_timeline(setting, step, sum(files.values()))
     total = sum(stage.seconds for stage in timeline)
     training = next(stage.seconds for stage in timeline if stage.name == "train")
@@ -57,6 +57,7 @@ def predict_run(setting: Setting) -> Prediction:
         break_even=break_even(setting),
         line=_line(setting, step, total, cost),
         notes=setting.notes,
+        num_microbatches=setting.recipe.batch.num_microbatches,
     )
 
 

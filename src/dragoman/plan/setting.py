@@ -5,13 +5,14 @@
 
 from dataclasses import dataclass, replace
 
-from dragoman.config import Recipe, SyncConfig
+from dragoman.config import CutRecipe, Recipe, SyncConfig
 from dragoman.errors import DragomanError
 from dragoman.model.size import size_of
-from dragoman.plan.compute import Range, estimate, fitted
+from dragoman.plan.compute import Range, estimate, expected_precision, fitted
 from dragoman.plan.exchange import choose, facts_of, settled_sync
-from dragoman.plan.gpus import find_gpu
+from dragoman.plan.gpus import Gpu, find_gpu
 from dragoman.plan.machines import Machines
+from dragoman.plan.microbatches import choose_number, cut, needed_bytes, value_bytes_of
 from dragoman.plan.shapes import Parameter, parameters_of
 from dragoman.plan.text import TextFacts, text_of_recipe
 from dragoman.plan.traffic import Placement
@@ -20,6 +21,7 @@ from dragoman.units import format_bytes
 
 USUAL_LATENCY_SECONDS = 0.0005  # of a sum of one number between hosts of one data centre
 USUAL_DISK_RATE = 200e6
+FREE_SHARE = 0.9  # of the memory that a data sheet names
 # How far a table's link may be off, either way; a profile's whole step time may be off by as much as ACCURACY.
 LINK_RANGE = (0.92, 1.04)
 ACCURACY = 0.10
@@ -42,7 +44,8 @@ NO_PRICES = Prices()
 class Setting:
     """One run on one set of machines."""
 
-    recipe: Recipe  # its `sync` says what is exchanged; auto is settled by `settled`
+    recipe: CutRecipe  # its `sync` says what is exchanged; auto is settled by `settled`
+    given: Recipe  # as it was asked for, auto and all
     text: TextFacts
     placement: Placement
     compute: Range
@@ -53,6 +56,8 @@ class Setting:
     is_measured: bool  # compute and link come from a profile of this recipe
     disk_bytes_per_second: float = USUAL_DISK_RATE
     is_gpu: bool = True
+    free_bytes: int | None = None  # of a GPU's memory, for training
+    value_bytes: int = 4  # of an activation there
     notes: tuple[str, ...] = ()
 
     @property
@@ -80,18 +85,22 @@ def setting_of_machines(
     link = None
     if link_bytes_per_second is not None:
         link = LinkProfile(link_bytes_per_second, USUAL_LATENCY_SECONDS)
+    own = _cut_for(recipe, text.vocab_size, machines)
     return Setting(
-        recipe=recipe,
+        recipe=own,
+        given=recipe,
         text=text,
         placement=machines.placement,
-        compute=estimate(recipe, text.vocab_size, machines),
+        compute=estimate(own, text.vocab_size, machines),
         link=link,
         prices=prices,
         num_steps=num_steps or recipe.train.max_steps,
         machines=machines.name,
         is_measured=False,
         is_gpu=machines.gpu is not None,
-        notes=(*_machine_notes(recipe, text.vocab_size, machines), *_text_notes(text)),
+        free_bytes=_free_bytes(machines),
+        value_bytes=_value_bytes(recipe, machines.gpu),
+        notes=(*_machine_notes(own, text.vocab_size, machines), *_text_notes(text)),
     )
 
 
@@ -113,17 +122,22 @@ def setting_of_profile(
     notes = _text_notes(text)
     if profile.compute is None:
         machines = _machines_of(profile, placement)
-        compute, is_fit = estimate(recipe, text.vocab_size, machines), False
+        own, free_bytes = _cut_for(recipe, text.vocab_size, machines), _free_bytes(machines)
+        value_bytes = _value_bytes(recipe, machines.gpu)
+        compute, is_fit = estimate(own, text.vocab_size, machines), False
         notes += ("the profile has no compute time: it is estimated from the table of GPUs",)
     else:
-        own, is_fit = fitted(profile.compute, recipe, text.vocab_size)
-        compute = Range(own, own, own)
+        own = _cut_as_timed(recipe, text.vocab_size, profile.compute, placement.num_ranks)
+        free_bytes, value_bytes = profile.compute.gpu_free_bytes, _timed_bytes(profile.compute)
+        timed, is_fit = fitted(profile.compute, own, text.vocab_size)
+        compute = Range(timed, timed, timed)
         if not is_fit:
             notes += ("the profile timed another model or batch: its compute time is scaled to this recipe",)
     disks = [host.disk_bytes_per_second for host in profile.hosts if host.disk_bytes_per_second]
     gpus = sorted({gpu for host in profile.hosts for gpu in host.gpus})
     return Setting(
-        recipe=recipe,
+        recipe=own,
+        given=recipe,
         text=text,
         placement=placement,
         compute=compute,
@@ -134,8 +148,40 @@ def setting_of_profile(
         is_measured=is_fit,
         disk_bytes_per_second=min(disks, default=USUAL_DISK_RATE),
         is_gpu=bool(gpus),
+        free_bytes=free_bytes,
+        value_bytes=value_bytes,
         notes=notes,
     )
+
+
+def _cut_for(recipe: Recipe, vocab_size: int, machines: Machines) -> CutRecipe:
+    """With as many microbatches as `train` would take there, by the table of GPUs."""
+    value_bytes = _value_bytes(recipe, machines.gpu)
+    num_ranks = machines.placement.num_ranks
+    return cut(recipe, choose_number(recipe, vocab_size, num_ranks, _free_bytes(machines), value_bytes))
+
+
+def _free_bytes(machines: Machines) -> int | None:
+    return None if machines.gpu is None else round(FREE_SHARE * machines.gpu.memory_bytes)
+
+
+def _value_bytes(recipe: Recipe, gpu: Gpu | None) -> int:
+    return value_bytes_of(expected_precision(recipe, gpu), is_fused=recipe.train.kernels == "auto")
+
+
+def _timed_bytes(timed: ComputeProfile) -> int:
+    return value_bytes_of(timed.precision, is_fused=timed.kernels == "fused")
+
+
+def _cut_as_timed(recipe: Recipe, vocab_size: int, timed: ComputeProfile, num_ranks: int) -> CutRecipe:
+    """With as many microbatches as the profile had; of another model or batch, as its machines have memory for."""
+    is_same = (timed.num_parameters, timed.target_tokens) == (
+        size_of(recipe.model, vocab_size).num_parameters,
+        recipe.batch.target_tokens,
+    )
+    if recipe.batch.num_microbatches == "auto" and is_same:
+        return cut(recipe, timed.num_microbatches)
+    return cut(recipe, choose_number(recipe, vocab_size, num_ranks, timed.gpu_free_bytes, _timed_bytes(timed)))
 
 
 def _expected_text(recipe: Recipe, compute: ComputeProfile | None) -> TextFacts:
@@ -185,7 +231,7 @@ def _described(profile: Profile, placement: Placement, gpus: list[str]) -> str:
     return f"{names}: {ranks} on {' and '.join(gpus) or 'processors'}"
 
 
-def _machine_notes(recipe: Recipe, vocab_size: int, machines: Machines) -> tuple[str, ...]:
+def _machine_notes(recipe: CutRecipe, vocab_size: int, machines: Machines) -> tuple[str, ...]:
     gpu = machines.gpu
     if gpu is None:
         return (f"compute is estimated for {machines.num_cores} cores a host: a wide range",)
@@ -194,10 +240,8 @@ def _machine_notes(recipe: Recipe, vocab_size: int, machines: Machines) -> tuple
         notes.append(f"{gpu.name} has no bf16: computed in fp32")
     if not gpu.has_bf16 and recipe.train.precision == "bf16":
         notes.append(f"{gpu.name} has no bf16: the figures are those of mixed precision in fp16")
-    tokens = recipe.batch.target_tokens // recipe.batch.num_microbatches
-    value_bytes = 2 if recipe.train.precision == "bf16" or (recipe.train.precision == "auto" and gpu.has_bf16) else 4
-    needed = size_of(recipe.model, vocab_size).train_bytes(tokens, recipe.model, vocab_size, value_bytes)
-    if needed > 0.9 * gpu.memory_bytes:
+    needed = needed_bytes(recipe, vocab_size, recipe.batch.num_microbatches, _value_bytes(recipe, gpu))
+    if needed > FREE_SHARE * gpu.memory_bytes:
         notes.append(
             f"training needs about {format_bytes(needed)} of a GPU's memory and {gpu.name} has "
             f"{format_bytes(gpu.memory_bytes)}: raise batch.num_microbatches"

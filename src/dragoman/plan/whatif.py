@@ -7,9 +7,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dragoman.config import BatchConfig
+from dragoman.plan.compute import Range, fitted
 from dragoman.plan.cost import cost_of
 from dragoman.plan.machines import PAYLOAD_SHARE
+from dragoman.plan.microbatches import choose_number, cut, most_number
 from dragoman.plan.setting import USUAL_LATENCY_SECONDS, Setting, settled, with_sync
 from dragoman.plan.split import on_one_host, plan_step, train_seconds
 from dragoman.plan.step import faster, for_ranks
@@ -74,22 +75,33 @@ def with_hosts(setting: Setting, num_hosts: int) -> Setting:
         return replace(on_one_host(setting), prices=prices)
     num_ranks = num_hosts * placement.ranks_per_host
     link = for_ranks(setting.link, placement.num_ranks, num_ranks) if setting.link else USUAL_LINK
-    other = replace(setting, placement=Placement(num_hosts, num_ranks), link=link, prices=prices)
+    other = recut(replace(setting, placement=Placement(num_hosts, num_ranks), link=link, prices=prices))
     if placement.num_hosts == 1:
         # Alone the exchange did not matter: take what `auto` would.
         other = settled(with_sync(other, sync_of("auto")))
     return other
 
 
+def recut(setting: Setting) -> Setting:
+    """Where the recipe leaves it open, another number of microbatches if the ranks cannot share this one evenly."""
+    given, vocab_size, num_ranks = setting.given, setting.text.vocab_size, setting.placement.num_ranks
+    is_fit = setting.recipe.batch.num_microbatches % num_ranks == 0
+    if given.batch.num_microbatches != "auto" or is_fit or num_ranks > most_number(given):
+        return setting
+    number = choose_number(given, vocab_size, num_ranks, setting.free_bytes, setting.value_bytes)
+    recipe = cut(setting.recipe, number)
+    compute = setting.compute
+    middle, fastest, slowest = (
+        fitted(profile, recipe, vocab_size)[0] for profile in (compute.middle, compute.fastest, compute.slowest)
+    )
+    return replace(setting, recipe=recipe, compute=Range(middle, fastest, slowest))
+
+
 def with_batch(setting: Setting, factor: int) -> Setting:
     """So many times the text in a step, gradients accumulated: no more memory, fewer exchanges."""
     batch = setting.recipe.batch
-    changes = {
-        "target_tokens": factor * batch.target_tokens,
-        "num_microbatches": factor * batch.num_microbatches,
-    }
-    larger = BatchConfig.model_validate({**batch.model_dump(), **changes})
-    recipe = setting.recipe.model_copy(update={"batch": larger})
+    larger = batch.model_copy(update={"target_tokens": factor * batch.target_tokens})
+    recipe = cut(setting.recipe.model_copy(update={"batch": larger}), factor * batch.num_microbatches)
     return replace(setting, recipe=recipe, num_steps=math.ceil(setting.num_steps / factor))
 
 

@@ -206,6 +206,8 @@ def provenance(run: RunRecord, summary: Summary) -> list[tuple[str, str]]:
         ("data folder", manifest.data.path),
         ("seeds", _seeds(manifest)),
     ]
+    if manifest.num_microbatches:
+        facts.append(("microbatches a step", str(manifest.num_microbatches)))
     best = summary.best_bleu
     if best is not None:
         facts += [

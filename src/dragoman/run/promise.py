@@ -66,6 +66,8 @@ class ComputeProfile:
     method_seconds: dict[str, float] = field(default_factory=dict[str, float])  # arithmetic of an exchange, by name
     target_tokens: int = 0  # of a step; 0: not said
     vocab_size: int = 0  # of the text it was timed with; 0: not said
+    kernels: str = "torch"  # as in the manifest of a run
+    gpu_free_bytes: int | None = None  # that the poorest rank has for training, model included; None: no GPUs
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,7 @@ class Prediction:
     break_even: str = ""  # in a sentence: from which link on the second host pays
     line: str = ""  # all of it in one line
     notes: tuple[str, ...] = ()  # what was assumed
+    num_microbatches: int | None = None  # of a step, over all ranks
     schema: int = SCHEMA
 
 

@@ -34,7 +34,7 @@ from dragoman.run.checkpoint_files import (
     state_digest,
 )
 from dragoman.run.folder import RunFolder
-from dragoman.train.optim import load_optimizer_tensors, optimizer_tensors
+from dragoman.train.optim import Adam
 from dragoman.train.progress import Progress
 
 PREFIX = "optimizer."  # of a replica's averages in its rank's file
@@ -48,7 +48,7 @@ class Checkpoints:
         folder: RunFolder,
         world: World,
         model: torch.nn.Module,
-        optimizer: torch.optim.Optimizer,
+        optimizer: Adam,
         sync: Sync,
         recipe: Recipe,
         vocab_path: Path,
@@ -71,7 +71,7 @@ class Checkpoints:
             if self._is_writer:
                 tensors = {WEIGHTS: dict(self._model.state_dict())}
                 if not self._sync.has_replicas:
-                    tensors[OPTIMIZER] = optimizer_tensors(self._model, self._optimizer)
+                    tensors[OPTIMIZER] = self._optimizer.tensors()
                 _begin(fresh, tensors, self._recipe, self._vocab_path)
         if own:
             with self._world.together(), _told(final):
@@ -87,7 +87,7 @@ class Checkpoints:
     def _own_tensors(self) -> dict[str, torch.Tensor]:
         own = self._sync.state()
         if self._sync.has_replicas:
-            averages = optimizer_tensors(self._model, self._optimizer)
+            averages = self._optimizer.tensors()
             own |= {PREFIX + name: tensor for name, tensor in averages.items()}
         return own
 
@@ -133,12 +133,12 @@ class Checkpoints:
         elif not self._sync.has_replicas and not self._world.is_first:
             averages = {}  # replicas of an earlier attempt: from now on all go by the first
         if self._world.any(not averages):
-            firsts = averages or optimizer_tensors(self._model, self._optimizer)
+            firsts = averages or self._optimizer.tensors()
             firsts = {
                 name: self._world.broadcast(firsts[name].to(self._world.device).clone()) for name in sorted(firsts)
             }
             averages = averages or firsts
-        load_optimizer_tensors(self._model, self._optimizer, averages)
+        self._optimizer.load(averages)
         expected = self._sync.state().keys() if not own else ()
         self._sync.load_state(own)
         if expected:

@@ -26,7 +26,7 @@ def settle_exchange(job: Job, world: World, profile: Profile) -> Exchange:
     assert profile.compute is not None, "compute is measured before every run"
     assert profile.link is not None, "several hosts have a link"
     placement = Placement(num_hosts, world.size)
-    facts = facts_of(profile.compute, profile.link, placement, job.recipe.batch.num_microbatches)
+    facts = facts_of(profile.compute, profile.link, placement, job.cut_recipe.batch.num_microbatches)
     choice = choose(facts)
     settings = settled_sync(job.recipe.sync, choice.option).model_dump()
     return Exchange(settings, num_hosts, explain(choice, facts), {**asdict(facts), **_cost(choice)})

@@ -1,44 +1,17 @@
-"""From planned batches to tensors, one step ahead of the loop. Knows the plan and the device, not the model."""
+"""From planned batches to what passes want, ahead of the loop. Knows the plan and the ranks, not the device."""
 
 import queue
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-import torch
-
-from dragoman.data.batches import Batch, BatchPlan, StepPlan, fill
+from dragoman.data.batches import Batch, BatchPlan, StepPlan
 from dragoman.dist.world import World
-from dragoman.model.layout import Layout
 
 STEPS_AHEAD = 2
-SLOT_MULTIPLE = 64
-
-
-@dataclass(frozen=True)
-class Microbatch:
-    """One batch as tensors."""
-
-    index: int  # its number within the step, which seeds dropout
-    source_ids: torch.Tensor
-    source: Layout
-    input_ids: torch.Tensor
-    labels: torch.Tensor
-    target: Layout
-    weights: torch.Tensor  # 1 for a real target token, 0 for a filler
-
-    @classmethod
-    def of(cls, batch: Batch, index: int, device: torch.device) -> "Microbatch":
-        weights = np.ones(len(batch.target_ids), dtype=np.float32)
-        weights[batch.num_target_tokens :] = 0
-        source_ids, input_ids, labels, weights_T = (
-            torch.from_numpy(array).to(device)
-            for array in (batch.source_ids, batch.input_ids, batch.target_ids, weights)
-        )
-        source, target = Layout(batch.source_lengths, device), Layout(batch.target_lengths, device)
-        return cls(index, source_ids, source, input_ids, labels, target, weights_T)
+MakePiece = Callable[[Batch, int], Any]
 
 
 @dataclass(frozen=True)
@@ -46,11 +19,11 @@ class StepInput:
     """What one rank computes in one step."""
 
     plan: StepPlan
-    microbatches: list[Microbatch]
-    own_tokens: int  # target tokens of these microbatches
+    pieces: list[Any]  # its microbatches, as passes want them
+    own_tokens: int  # target tokens of these
 
 
-def feed(plan: BatchPlan, world: World, steps: Iterable[int]) -> Generator[StepInput]:
+def feed(plan: BatchPlan, world: World, steps: Iterable[int], make_piece: MakePiece) -> Generator[StepInput]:
     """This rank's share of every step, prepared by a thread while the loop computes."""
     ready: queue.Queue[StepInput | BaseException | None] = queue.Queue(maxsize=STEPS_AHEAD)
     ended = threading.Event()
@@ -65,7 +38,7 @@ def feed(plan: BatchPlan, world: World, steps: Iterable[int]) -> Generator[StepI
     def work() -> None:
         try:
             for step in steps:
-                put(_step_input(plan, world, step))
+                put(_step_input(plan, world, step, make_piece))
                 if ended.is_set():
                     return
             put(None)
@@ -83,37 +56,10 @@ def feed(plan: BatchPlan, world: World, steps: Iterable[int]) -> Generator[StepI
         ended.set()
 
 
-def _step_input(plan: BatchPlan, world: World, step: int) -> StepInput:
+def _step_input(plan: BatchPlan, world: World, step: int, make_piece: MakePiece) -> StepInput:
     step_plan = plan.step(step)
     mine = range(world.rank, plan.config.num_microbatches, world.size)
     batches = [(index, plan.batch(step_plan, index)) for index in mine]
-    return StepInput(
-        step_plan,
-        [
-            Microbatch.of(_fixed_shape(batch, plan, world.device), index, world.device)
-            for index, batch in batches
-            if batch is not None
-        ],
-        sum(batch.num_target_tokens for _, batch in batches if batch is not None),
-    )
-
-
-def _fixed_shape(batch: Batch, plan: BatchPlan, device: torch.device) -> Batch:
-    """On a GPU every microbatch of a run has the same shape; a rare larger one takes the next size up."""
-    if device.type == "cpu":
-        return batch
-    max_length = plan.config.max_pieces + 1
-    target_slots = plan.config.target_tokens / plan.config.num_microbatches
-    source_slots = target_slots * plan.source_tokens / plan.target_tokens
-    return fill(
-        batch,
-        _slots(len(batch.source_ids), source_slots * 1.05, max_length),
-        _slots(len(batch.target_ids), target_slots, max_length),
-        max_length,
-    )
-
-
-def _slots(num_tokens: int, planned: float, max_length: int) -> int:
-    """Room for the tokens and for as many filler sequences as either side may need."""
-    needed = max(planned, num_tokens + num_tokens // (10 * max_length) + 2)
-    return -(-round(needed) // SLOT_MULTIPLE) * SLOT_MULTIPLE
+    there = [(index, batch) for index, batch in batches if batch is not None]
+    pieces = [make_piece(batch, index) for index, batch in there]
+    return StepInput(step_plan, pieces, sum(batch.num_target_tokens for _, batch in there))

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dragoman.config import Recipe
+from dragoman.config import CutRecipe, Recipe
 from dragoman.data.shards import open_shards
 from dragoman.errors import DragomanError
 from dragoman.hashing import file_sha256
+from dragoman.plan.microbatches import check_room, cut
 from dragoman.recipe import parse_recipe
 from dragoman.run.control import refuse_running
 from dragoman.run.folder import RunFolder, create_run_folder
@@ -18,9 +19,19 @@ from dragoman.run.reader import read_manifest
 from dragoman.run.records import Manifest
 from dragoman.translate.model_folder import ModelFolder, find_model
 
-# Settings that may change when a run goes on: on its length, on what is watched, on how ranks stay together.
+# Settings that may change when a run goes on: on its length, on what is watched, on how ranks stay together or compute.
 CHANGEABLE = ("name", "about", "data", "vocab", "decode", "evaluate", "checkpoint", "sync")
-CHANGEABLE_KEYS = ("train.max_steps", "train.max_minutes", "train.patience", "train.log_every")
+CHANGEABLE_KEYS = (
+    "train.max_steps",
+    "train.max_minutes",
+    "train.patience",
+    "train.log_every",
+    "train.kernels",
+    # A step's sentences are fixed before they are cut, and the loss is divided by the tokens of all: another number
+    # changes the order of summation and which elements dropout takes, as another GPU would, and no update by more.
+    # A run whose memory turned out too small must be able to go on with smaller pieces.
+    "batch.num_microbatches",
+)
 
 
 @dataclass(frozen=True)
@@ -36,10 +47,18 @@ class Job:
     price_per_hour: float | None = None  # of all hosts together
     asks: bool = False  # somebody at a terminal may say no to what is predicted
     most_waiting: float | None = None  # share of a step; more than that predicted, and the run does not begin
+    num_microbatches: int | None = None  # of a step, once the ranks have settled it
 
     @property
     def folder(self) -> RunFolder:
         return RunFolder(self.run)
+
+    @property
+    def cut_recipe(self) -> CutRecipe:
+        """The recipe with the number of microbatches that is in force."""
+        number = self.num_microbatches or self.recipe.batch.num_microbatches
+        assert number != "auto", "settled before the first batch is made"
+        return cut(self.recipe, number)
 
     def to_json(self) -> str:
         values = {
@@ -52,6 +71,7 @@ class Job:
             "price_per_hour": self.price_per_hour,
             "asks": self.asks,
             "most_waiting": self.most_waiting,
+            "num_microbatches": self.num_microbatches,
         }
         return json.dumps(values)
 
@@ -69,6 +89,7 @@ class Job:
             values["price_per_hour"],
             values["asks"],
             values["most_waiting"],
+            values["num_microbatches"],
         )
 
 
@@ -94,11 +115,7 @@ def make_job(
             say(f"the sizes of the model are those of {init}, not of recipe {recipe.name}")
         recipe = shaped
         init_weights = model.weights_path
-    if num_workers > recipe.batch.num_microbatches:
-        raise DragomanError(
-            f"{num_workers} workers but only {recipe.batch.num_microbatches} microbatches a step",
-            f"give fewer workers, or --set batch.num_microbatches={num_workers}",
-        )
+    _check_workers(recipe, num_workers)
     folder = create_run_folder(run)
     refuse_running(folder)
     attempt = 1
@@ -118,6 +135,18 @@ def open_run(recipe: dict[str, Any], data: str, run: str, **given: Any) -> dict[
     # Paths stay as they were given: a home folder may lie elsewhere on the next host.
     told = replace(job, data=Path(data), run=Path(run))
     return {"job": told.to_json(), "attempt": job.attempt, "init": job.init and str(job.init), "notes": notes}
+
+
+def _check_workers(recipe: Recipe, num_workers: int) -> None:
+    """Every one must have something to do."""
+    number = recipe.batch.num_microbatches
+    if number == "auto":
+        check_room(recipe, num_workers, num_workers)
+    elif num_workers > number:
+        raise DragomanError(
+            f"{num_workers} workers but only {number} microbatches a step",
+            f"give fewer workers, or --set batch.num_microbatches={num_workers}",
+        )
 
 
 def _checked_init(init: str, vocab_sha256: str) -> ModelFolder:

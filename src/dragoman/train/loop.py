@@ -1,7 +1,6 @@
 """The training loop: one flat function, read from top to bottom. A new thing in training is a new line here."""
 
 import hashlib
-import math
 import time
 
 import torch
@@ -10,6 +9,7 @@ from dragoman.config import SyncConfig
 from dragoman.data.batches import BatchPlan
 from dragoman.data.shards import open_shards
 from dragoman.data.vocab import Vocab
+from dragoman.dist.landing import landing
 from dragoman.dist.methods import make_sync
 from dragoman.dist.sync import Totals
 from dragoman.dist.world import World
@@ -22,8 +22,8 @@ from dragoman.train.exchange import settle_exchange
 from dragoman.train.feed import feed
 from dragoman.train.job import Job
 from dragoman.train.meter import Meter
-from dragoman.train.objective import summed_losses
-from dragoman.train.optim import make_optimizer, set_learning_rate
+from dragoman.train.optim import Adam
+from dragoman.train.passes import make_passes
 from dragoman.train.progress import SaveTimer
 from dragoman.train.promise import measure_run, promise_run
 from dragoman.train.recorder import Recorder
@@ -37,11 +37,12 @@ def train(job: Job, world: World) -> str:
     recipe, folder = job.recipe, job.folder
     data = open_shards(job.data)
     vocab = Vocab.load(data.vocab_path)
-    plan = BatchPlan(data.shards, recipe.batch, recipe.train.seed)
+    plan = BatchPlan(data.shards, job.cut_recipe.batch, recipe.train.seed)
     built = build_model(recipe, vocab.size, world.device, job.init)
-    model, flat, autocast = built.model, built.flat, built.autocast
-    optimizer = make_optimizer(flat, recipe.optim)
-    profile = measure_run(job, world, built, plan)
+    model, flat = built.model, built.flat
+    optimizer = Adam(flat, recipe.optim, built.rounded)
+    passes = make_passes(built, recipe, plan)
+    profile = measure_run(job, world, built, passes, plan)
     exchange = settle_exchange(job, world, profile)
     sync = make_sync(SyncConfig.model_validate(exchange.settings), world, flat)
     checkpoints = Checkpoints(folder, world, model, optimizer, sync, recipe, data.vocab_path)
@@ -59,7 +60,8 @@ def train(job: Job, world: World) -> str:
 
     votes = torch.tensor(stopper.votes(), device=world.device)
     reason = stopper.reason(*world.sum(votes).tolist())
-    inputs = feed(plan, world, range(progress.step + 1, recipe.train.max_steps + 1))
+    inputs = feed(plan, world, range(progress.step + 1, recipe.train.max_steps + 1), passes.piece)
+    passes.refresh()
     recorder.clocks(progress.step)
     meter = Meter(clock_of(world.device))
     while reason is None:
@@ -68,30 +70,24 @@ def train(job: Job, world: World) -> str:
         step_input = next(inputs)
         meter.begin("other")
         num_tokens = step_input.plan.target_tokens
-        flat.zero()
+        if sync.has_replicas:
+            passes.refresh()
         totals = torch.zeros(5, dtype=torch.float64, device=world.device)
-        for piece in step_input.microbatches:
-            torch.manual_seed(dropout_seed(recipe.train.seed, step, piece.index))
+        for piece in step_input.pieces:
             meter.begin("forward")
-            with autocast():
-                sums = summed_losses(model, piece, recipe.train.label_smoothing)
+            totals[:2] += passes.forward(piece, dropout_seed(recipe.train.seed, step, piece.index), num_tokens)
             meter.begin("backward")
-            if piece is step_input.microbatches[-1]:
+            if piece is step_input.pieces[-1]:
                 sync.begin_last_backward()
-            (sums.loss / num_tokens).backward()
-            totals[:2] += torch.stack([sums.loss.detach(), sums.nll])
+            passes.backward()
         meter.begin("exchange")
         sync.exchange(step_input.own_tokens, num_tokens)
         meter.begin("optimizer")
-        norm = flat.clip(recipe.optim.max_norm).item()
         rate = lr_at(step, recipe.optim, recipe.model.d_model, recipe.train.max_steps)
-        if math.isfinite(norm):
-            set_learning_rate(optimizer, rate * sync.rate_factor)
-            optimizer.step()
-        else:
-            recorder.warn(step, f"gradient norm {norm} at step {step:,}: its update was left out")
+        norm = landing(optimizer.update(rate * sync.rate_factor))
         # The ranks' votes cross the link with the losses, so that all of them take the same branch.
-        totals[2:] = torch.tensor([*stopper.votes(), world.is_first and save_timer.is_due()])
+        votes = [*stopper.votes(), world.is_first and save_timer.is_due()]
+        totals[2:] = torch.tensor(votes, dtype=torch.float64).to(world.device, non_blocking=True)
         meter.begin("exchange")
         arrived = sync.advance(step, totals)
         progress.step = step
@@ -107,7 +103,7 @@ def train(job: Job, world: World) -> str:
         if is_evaluation:
             meter.begin("validation")
             with sync.shared_weights():
-                evaluations = validator.run(model, autocast(), step, job.attempt)
+                evaluations = validator.run(model, built.autocast(), step, job.attempt)
                 gains = progress.note_evaluation(evaluations[0].record) if evaluations else []
                 recorder.evaluation(step, evaluations, gains)
                 recorder.clocks(step)

@@ -1,50 +1,99 @@
-"""The optimizer, and its averages as tensors for a file."""
+"""Adam over a model's flat vectors, and its averages as tensors for a file.
+
+What torch.optim does, without its import of a compiler (a second of every start) and without a wait for the device:
+whether a gradient is finite is seen and obeyed where it lies.
+"""
+
+from typing import Any
 
 import torch
-from torch import nn
 
 from dragoman.config import OptimConfig
 from dragoman.model.flat import FlatModel
 
+STEP, FIRST, SECOND = "step", "exp_avg", "exp_avg_sq"  # names of torch.optim's state, which a file keeps
 
-def make_optimizer(flat: FlatModel, config: OptimConfig) -> torch.optim.Optimizer:
-    """Adam or AdamW over matrices (decayed) and the rest (not decayed), its averages at zero."""
-    matrices = [p for p in flat.parameters if p.dim() > 1]
-    vectors = [p for p in flat.parameters if p.dim() <= 1]
-    groups = [
-        {"params": matrices, "weight_decay": config.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
-    kind = torch.optim.AdamW if config.method == "adamw" else torch.optim.Adam
-    beta1, beta2 = config.betas
-    optimizer = kind(groups, lr=0.0, betas=(beta1, beta2), eps=config.epsilon, fused=True)
-    for parameter in flat.parameters:
-        optimizer.state[parameter] = {
-            "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
-            "exp_avg": torch.zeros_like(parameter),
-            "exp_avg_sq": torch.zeros_like(parameter),
+
+class Adam:
+    """Adam or AdamW: matrices decay, the rest does not. `rounded`, where there is one, follows the weights."""
+
+    def __init__(self, flat: FlatModel, config: OptimConfig, rounded: torch.Tensor | None = None) -> None:
+        self._flat = flat
+        self._config = config
+        self._rounded = rounded
+        self._num_updates = torch.zeros((), dtype=torch.float32, device=flat.weights.device)
+        self._first = torch.zeros_like(flat.weights)
+        self._second = torch.zeros_like(flat.weights)
+        self._groups = self._decay_groups()
+        self._decayed = self._decay_mask() if config.weight_decay and rounded is not None else None
+
+    def update(self, rate: float) -> torch.Tensor:
+        """Move the weights and zero the gradient; its norm before clipping. Nothing moves where that is not finite."""
+        norm = torch.linalg.vector_norm(self._flat.gradient)
+        self._num_updates += torch.isfinite(norm)
+        if self._rounded is not None:
+            self._update_fused(norm, rate)
+        else:
+            self._update_by_torch(norm, rate)
+        return norm
+
+    def _update_fused(self, norm: torch.Tensor, rate: float) -> None:
+        from dragoman.model.fused.adam import update_weights
+
+        assert self._rounded is not None
+        averages = (self._first, self._second)
+        update_weights(self._flat, self._rounded, averages, self._decayed, self._num_updates, norm, rate, self._config)
+
+    def _update_by_torch(self, norm: torch.Tensor, rate: float) -> None:
+        config = self._config
+        if config.max_norm:
+            self._flat.gradient.mul_(torch.clamp(config.max_norm / (norm + 1e-6), max=1.0))
+        update: Any = torch.ops.aten._fused_adamw_ if config.method == "adamw" else torch.ops.aten._fused_adam_
+        is_left_out = (~torch.isfinite(norm)).float()
+        for decay, tensors in self._groups:
+            update(
+                *tensors,
+                [],
+                [self._num_updates] * len(tensors[0]),
+                lr=rate,
+                beta1=config.betas[0],
+                beta2=config.betas[1],
+                weight_decay=decay,
+                eps=config.epsilon,
+                amsgrad=False,
+                maximize=False,
+                found_inf=is_left_out,
+            )
+        self._flat.gradient.zero_()
+
+    def _decay_groups(self) -> list[tuple[float, list[list[torch.Tensor]]]]:
+        """Decay, and weights, gradients and both averages of the parameters that have it."""
+        vectors = (self._flat.weights, self._flat.gradient, self._first, self._second)
+        rows: list[tuple[torch.Tensor, ...]] = list(zip(*(self._flat.views(vector) for vector in vectors), strict=True))
+        kinds = (
+            (self._config.weight_decay, [row for row in rows if row[0].dim() > 1]),
+            (0.0, [row for row in rows if row[0].dim() <= 1]),
+        )
+        return [(decay, [list(column) for column in zip(*chosen, strict=True)]) for decay, chosen in kinds if chosen]
+
+    def _decay_mask(self) -> torch.Tensor:
+        mask = torch.zeros(self._flat.weights.shape, dtype=torch.uint8, device=self._flat.weights.device)
+        for view in self._flat.views(mask):
+            view.fill_(view.dim() > 1)
+        return mask
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The averages by parameter name, ready for a file."""
+        averages = zip(self._flat.names, self._flat.views(self._first), self._flat.views(self._second), strict=True)
+        return {
+            f"{name}.{key}": value
+            for name, first, second in averages
+            for key, value in ((STEP, self._num_updates.clone()), (FIRST, first), (SECOND, second))
         }
-    return optimizer
 
-
-def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-
-
-def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
-    """The optimizer's averages by parameter name, ready for a file."""
-    return {
-        f"{name}.{key}": value
-        for name, parameter in model.named_parameters()
-        for key, value in optimizer.state[parameter].items()
-    }
-
-
-def load_optimizer_tensors(
-    model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]
-) -> None:
-    """The reverse, into the tensors that are there."""
-    for name, parameter in model.named_parameters():
-        for key, value in optimizer.state[parameter].items():
-            value.copy_(tensors[f"{name}.{key}"])
+    def load(self, tensors: dict[str, Any]) -> None:
+        """The reverse."""
+        self._num_updates.copy_(tensors[f"{self._flat.names[0]}.{STEP}"])
+        for key, vector in ((FIRST, self._first), (SECOND, self._second)):
+            for name, view in zip(self._flat.names, self._flat.views(vector), strict=True):
+                view.copy_(tensors[f"{name}.{key}"])

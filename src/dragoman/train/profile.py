@@ -8,12 +8,12 @@ import statistics
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import nn
 
-from dragoman.config import Recipe, SyncConfig
+from dragoman.config import CutRecipe, Recipe, SyncConfig
 from dragoman.data.batches import BatchPlan
 from dragoman.dist.arithmetic import arithmetic_seconds
 from dragoman.dist.clock import now
@@ -24,10 +24,11 @@ from dragoman.model.flat import FlatModel
 from dragoman.plan.traffic import method_name
 from dragoman.run.promise import ComputeProfile
 from dragoman.train.build import Built
-from dragoman.train.feed import Microbatch, feed
+from dragoman.train.feed import feed
 from dragoman.train.job import recipe_hash
-from dragoman.train.objective import summed_losses
-from dragoman.train.optim import make_optimizer
+from dragoman.train.memory import free_gpu_bytes
+from dragoman.train.optim import Adam
+from dragoman.train.passes import Passes
 
 NUM_PASSES, MOST_PASSES = 6, 30  # the first one is not counted
 # Where the usual time may be taken; less of it, and these shrink with it.
@@ -44,8 +45,9 @@ Say = Callable[[str], None]
 
 def measure_compute(
     world: World,
-    recipe: Recipe,
+    recipe: CutRecipe,
     built: Built,
+    passes: Passes,
     plan: BatchPlan,
     *,
     methods: Literal["all", "wanted", "none"] = "all",
@@ -60,11 +62,11 @@ def measure_compute(
     num_local_ranks = 1 + max(local for _, local in places)
     with _kept_luck(world.device):
         say("compute: forward and backward")
-        forward, backward = _pass_seconds(world, recipe, built, plan)
+        forward, backward = _pass_seconds(world, recipe, passes, plan)
         say("compute: optimizer")
         stand_in = _stand_in(built.flat)
         built.flat.zero()
-        optimizer_seconds = _update_seconds(world, recipe, stand_in)
+        optimizer_seconds = _update_seconds(world, recipe, stand_in, built.rounded)
         local_sum_seconds = _local_sum_seconds(world, stand_in) if num_local_ranks > 1 else 0.0
         peak_flops = _peak_flops(world.device, built.precision)
         arithmetic: dict[str, float] = {}
@@ -88,6 +90,8 @@ def measure_compute(
         method_seconds={name: max(values[5][name] for values in everybody) for name in arithmetic},
         target_tokens=recipe.batch.target_tokens,
         vocab_size=built.model.embedding.num_embeddings,
+        kernels=built.kernels,
+        gpu_free_bytes=free_gpu_bytes(world),
     )
 
 
@@ -98,15 +102,15 @@ def _kept_luck(device: torch.device) -> Generator[None]:
         yield
 
 
-def _pass_seconds(world: World, recipe: Recipe, built: Built, plan: BatchPlan) -> tuple[float, float]:
+def _pass_seconds(world: World, recipe: CutRecipe, passes: Passes, plan: BatchPlan) -> tuple[float, float]:
     """Of one microbatch: forward and backward. Where one takes seconds, a part of it is timed and scaled up."""
     tokens = recipe.batch.target_tokens // recipe.batch.num_microbatches
     most = 1 if world.device.type == "cuda" else max(1, tokens // FEW_TOKENS)
-    first = _passes(world, recipe, built, _pieces(plan, world, most), 2)
+    first = _timed(world, recipe, passes, _pieces(plan, world, passes, most), 2)
     full_seconds = max(world.gather(most * sum(first[-1]) if first else 0.0))
     share = _fitting_share(full_seconds, most)
     num_passes = min(MOST_PASSES, max(NUM_PASSES, round(_granted(SHORT_SECONDS) * share / max(full_seconds, 1e-6))))
-    timed = _passes(world, recipe, built, _pieces(plan, world, share), num_passes)
+    timed = _timed(world, recipe, passes, _pieces(plan, world, passes, share), num_passes)
     forward, backward = _usual(world.gather(timed))
     return share * forward, share * backward
 
@@ -129,33 +133,32 @@ def _fitting_share(full_seconds: float, most: int) -> int:
     return min(most, max(1, round(NUM_PASSES * full_seconds / _granted(PASSES_SECONDS))))
 
 
-def _pieces(plan: BatchPlan, world: World, share: int) -> list[Microbatch]:
+def _pieces(plan: BatchPlan, world: World, passes: Passes, share: int) -> list[Any]:
     """Of this rank's part of the first step, its microbatches so many times smaller."""
     smaller = copy.copy(plan)
     num_microbatches = plan.config.num_microbatches * share
     smaller.config = plan.config.model_copy(update={"num_microbatches": num_microbatches})
-    with closing(feed(smaller, world, [1])) as inputs:
-        return next(inputs).microbatches[: max(1, NUM_PASSES)]
+    with closing(feed(smaller, world, [1], passes.piece)) as inputs:
+        return next(inputs).pieces[:NUM_PASSES]
 
 
-def _passes(
-    world: World, recipe: Recipe, built: Built, pieces: Sequence[Microbatch], num_passes: int
+def _timed(
+    world: World, recipe: Recipe, passes: Passes, pieces: Sequence[Any], num_passes: int
 ) -> list[tuple[float, float]]:
     timed: list[tuple[float, float]] = []
     for number in range(num_passes):
         world.any(False)
         if pieces:
-            timed.append(_forward_backward(built, recipe, pieces[number % len(pieces)]))
+            timed.append(_forward_backward(world.device, recipe, passes, pieces[number % len(pieces)]))
     return timed[1:]
 
 
-def _forward_backward(built: Built, recipe: Recipe, piece: Microbatch) -> tuple[float, float]:
-    start = now(piece.labels.device)
-    with built.autocast():
-        sums = summed_losses(built.model, piece, recipe.train.label_smoothing)
-    middle = now(piece.labels.device)
-    (sums.loss / recipe.batch.target_tokens).backward()
-    return middle - start, now(piece.labels.device) - middle
+def _forward_backward(device: torch.device, recipe: Recipe, passes: Passes, piece: Any) -> tuple[float, float]:
+    start = now(device)
+    passes.forward(piece, recipe.train.seed, recipe.batch.target_tokens)
+    middle = now(device)
+    passes.backward()
+    return middle - start, now(device) - middle
 
 
 def _stand_in(flat: FlatModel) -> FlatModel:
@@ -165,19 +168,18 @@ def _stand_in(flat: FlatModel) -> FlatModel:
     return result
 
 
-def _update_seconds(world: World, recipe: Recipe, flat: FlatModel) -> float:
+def _update_seconds(world: World, recipe: Recipe, flat: FlatModel, rounded: torch.Tensor | None) -> float:
     """What a step does to the flat vectors: clip, update, and zero for the next one."""
-    optimizer = make_optimizer(flat, recipe.optim)
+    optimizer = Adam(flat, recipe.optim, None if rounded is None else torch.empty_like(rounded))
     gradient = flat.gradient.clone()
     taken: list[float] = []
     for _ in range(NUM_UPDATES):
+        flat.gradient.copy_(gradient)
         world.any(False)
         start = now(world.device)
-        flat.clip(recipe.optim.max_norm).item()
-        optimizer.step()
-        flat.zero()
+        optimizer.update(rate=0.0)
         taken.append(now(world.device) - start)
-        flat.gradient.copy_(gradient)
+    flat.gradient.copy_(gradient)
     return sorted(taken[1:])[0]
 
 

@@ -10,24 +10,23 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from dragoman.config import Recipe
 from dragoman.data.batches import BatchPlan
 from dragoman.data.shards import open_shards
 from dragoman.data.vocab import Vocab
 from dragoman.dist.probe import measure_link
 from dragoman.dist.world import World
-from dragoman.errors import DragomanError
+from dragoman.plan.microbatches import cut
 from dragoman.run.folder import replaced_file
 from dragoman.run.promise import ComputeProfile
 from dragoman.train.build import build_model
+from dragoman.train.memory import naming_batch
+from dragoman.train.microbatches import agree_on_number
+from dragoman.train.passes import make_passes
 from dragoman.train.profile import measure_compute
 from dragoman.train.profile_task import MARK, ProfileTask, read_task
 from dragoman.train.synthetic import SyntheticShard
 from dragoman.train.worker import as_rank, end_with_launcher, leave
-
-OUT_OF_MEMORY = "the memory does not hold one microbatch of this recipe"
 
 
 def main(argument: str) -> int:
@@ -60,11 +59,11 @@ def _compute(task: ProfileTask, recipe: Recipe, world: World, say: Callable[[str
     else:
         data = open_shards(Path(task.data).expanduser())
         shards, vocab_size = data.shards, Vocab.load(data.vocab_path).size
-    plan = BatchPlan(shards, recipe.batch, recipe.train.seed)
-    try:
-        return measure_compute(world, recipe, build_model(recipe, vocab_size, world.device), plan, say=say)
-    except torch.OutOfMemoryError:
-        raise DragomanError(OUT_OF_MEMORY, "raise batch.num_microbatches, or take a smaller recipe") from None
+    own = cut(recipe, agree_on_number(recipe, vocab_size, world))
+    plan = BatchPlan(shards, own.batch, recipe.train.seed)
+    with naming_batch(own.batch, world):
+        built = build_model(recipe, vocab_size, world.device)
+        return measure_compute(world, own, built, make_passes(built, recipe, plan), plan, say=say)
 
 
 def _write(task: ProfileTask, world: World, measured: dict[str, Any]) -> int:

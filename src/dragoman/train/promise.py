@@ -22,13 +22,14 @@ from dragoman.run.records import Exchange
 from dragoman.train.build import Built
 from dragoman.train.describe import describe_hosts
 from dragoman.train.job import Job, recipe_hash
+from dragoman.train.passes import Passes
 from dragoman.train.profile import measure_compute
 
 # Less than the ranks wait for each other.
 ANSWER_SECONDS = 480.0
 
 
-def measure_run(job: Job, world: World, built: Built, plan: BatchPlan) -> Profile:
+def measure_run(job: Job, world: World, built: Built, passes: Passes, plan: BatchPlan) -> Profile:
     """Compute and link of these ranks; where an earlier attempt measured the same, what it found."""
     hosts = tuple(
         HostProfile(host.name, host.cpu, host.num_cores, host.memory_bytes, host.gpus, host.num_ranks)
@@ -37,7 +38,9 @@ def measure_run(job: Job, world: World, built: Built, plan: BatchPlan) -> Profil
     known = _earlier(job, world)
     if known is not None and known.hosts == hosts and _is_of(known, job, world.device):
         return known
-    compute = measure_compute(world, job.recipe, built, plan, methods="wanted" if len(hosts) > 1 else "none")
+    compute = measure_compute(
+        world, job.cut_recipe, built, passes, plan, methods="wanted" if len(hosts) > 1 else "none"
+    )
     link = measure_link(world) if len(hosts) > 1 else None
     return Profile(time.time(), hosts, link, compute)
 
@@ -52,13 +55,15 @@ def _earlier(job: Job, world: World) -> Profile | None:
 def _is_of(profile: Profile, job: Job, device: torch.device) -> bool:
     compute = profile.compute
     is_same_device = compute is not None and (compute.device == "cpu") == (device.type == "cpu")
-    return compute is not None and is_same_device and compute.recipe_hash == recipe_hash(job.recipe)
+    if compute is None or not is_same_device or compute.recipe_hash != recipe_hash(job.recipe):
+        return False
+    return compute.num_microbatches == job.cut_recipe.batch.num_microbatches
 
 
 def promise_run(job: Job, data: ShardSet, profile: Profile, exchange: Exchange, say: Callable[[str], None]) -> None:
     """Write both files, say the line, and ask whether to go on where somebody can answer. For rank 0."""
     sync = SyncConfig.model_validate(exchange.settings)
-    recipe = job.recipe.model_copy(update={"sync": sync})
+    recipe = job.cut_recipe.model_copy(update={"sync": sync})
     prices = Prices(per_hour=job.price_per_hour)
     prediction = predict_run(setting_of_profile(recipe, profile, text_of_manifest(data.manifest), prices))
     write_promise(job.folder.profile_path, profile)

@@ -1,9 +1,12 @@
 """Everything a run says of itself, in one place: records, TensorBoard, the screen. Never raises into training."""
 
+import math
 import time
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
+
+import torch
 
 from dragoman.data.batches import BatchPlan, StepPlan
 from dragoman.dist.card import CardCounter
@@ -34,7 +37,7 @@ class _Update:
 
     plan: StepPlan
     rate: float
-    norm: float
+    norm: torch.Tensor  # on the host, but filled in no earlier than the times are known
     sent_bytes: int
     card_sent_bytes: int | None
     times: StepTimes | None = None
@@ -75,6 +78,9 @@ class Recorder:
             f"{format_count(manifest.num_parameters)} parameters, {self._world.size} x {manifest.device} "
             f"({manifest.precision}), {plan.num_pairs:,} pairs, {plan.steps_per_epoch:,} steps an epoch"
         )
+        if recipe.batch.num_microbatches == "auto":
+            tokens = plan.config.target_tokens // plan.config.num_microbatches
+            say(f"a step is {plan.config.num_microbatches} microbatches of {tokens:,} target tokens")
         if plan.num_too_long:
             notes = [*notes, f"{plan.num_too_long:,} pairs are longer than batch.max_pieces and not trained on"]
         if manifest.exchange is not None and manifest.exchange.num_hosts > 1:
@@ -100,7 +106,7 @@ class Recorder:
         if self._world.is_first and len(offsets) > 1:
             self._writer.write_event("clocks", step, offsets=offsets)
 
-    def step(self, plan: StepPlan, rate: float, norm: float, sent_bytes: int) -> None:
+    def step(self, plan: StepPlan, rate: float, norm: torch.Tensor, sent_bytes: int) -> None:
         """One update; `sent_bytes` of the run so far. Its times and losses follow, each in the order of steps."""
         sent, self._sent_bytes = sent_bytes - self._sent_bytes, sent_bytes
         update = _Update(plan, rate, norm, sent, self._card.take())
@@ -111,6 +117,9 @@ class Recorder:
         """Where the time of the oldest update went whose times were unknown."""
         update = self._untimed.popleft()
         update.times = times
+        if not math.isfinite(update.norm):
+            step = update.plan.step
+            self.warn(step, f"gradient norm {float(update.norm)} at step {step:,}: its update was left out")
         start = times.exchange_start
         place = (self._job.attempt, round(times.end, DECIMALS), update.plan.step, self._world.rank, self._world.host)
         parts = {f"{name}_seconds": round(value, DECIMALS) for name, value in times.seconds.items()}
@@ -146,7 +155,7 @@ class Recorder:
             loss=loss_sum / plan.target_tokens,
             nll=nll_sum / plan.target_tokens,
             learning_rate=update.rate,
-            gradient_norm=update.norm,
+            gradient_norm=float(update.norm),
             source_tokens=plan.source_tokens,
             target_tokens=plan.target_tokens,
             num_sentences=plan.num_sentences,

@@ -21,7 +21,7 @@ from dragoman.model.search import SearchOptions, search
 from dragoman.model.transformer import Transformer
 from dragoman.run.records import EvalRecord, EvalSentence
 from dragoman.score import quick_bleu_chrf
-from dragoman.train.feed import Microbatch
+from dragoman.train.tensors import BatchTensors
 
 BATCH_TOKENS = 8_000
 
@@ -118,7 +118,7 @@ class Validator:
         mine: list[tuple[int, float]] = []
         for indices in batches[self.world.rank :: self.world.size]:
             batch = batch_of([sources[i] for i in indices], [targets[i] for i in indices])
-            piece = Microbatch.of(batch, 0, self.world.device)
+            piece = BatchTensors.of(batch, self.world.device)
             hidden = model(piece.source_ids, piece.source, piece.input_ids, piece.target)
             nll_T = token_nll(hidden, model.embedding.weight, piece.labels).double().cpu().numpy()
             sums = np.add.reduceat(nll_T, piece.target.starts[:-1])

@@ -19,6 +19,8 @@ from dragoman.run.control import INTERRUPTED, LOST_PEER
 from dragoman.run.folder import lock_run
 from dragoman.train.job import Job
 from dragoman.train.loop import train
+from dragoman.train.memory import naming_batch
+from dragoman.train.microbatches import settle_microbatches
 
 PR_SET_PDEATHSIG = 1
 
@@ -54,7 +56,9 @@ def _train(job: Job, world: World) -> int:
         with world.together():  # no rank reads the folder before it is ours
             if world.is_first:
                 claim.enter_context(lock_run(job.folder))
-        reason = train(job, world)
+        job = settle_microbatches(job, world)
+        with naming_batch(job.cut_recipe.batch, world):
+            reason = train(job, world)
     return INTERRUPTED if reason == "interrupted" else 0
 
 

@@ -10,10 +10,11 @@ from dragoman.commands import doctor_hosts
 from dragoman.commands.doctor import conclude
 from dragoman.commands.doctor_hosts import see_hosts
 from dragoman.commands.doctor_round import Round, Wish
-from dragoman.diagnose.preflight.checks import HostFacts, facts_from
+from dragoman.diagnose.preflight.checks import GpuFacts, HostFacts, facts_from
 from dragoman.launch.hosts import checkup
 from dragoman.launch.hosts.hosts import read_hosts
 from dragoman.launch.hosts.package import versions
+from dragoman.recipe import load_recipe
 from dragoman.run.promise import Profile, read_promise
 from small_runs import dragoman_here, tiny_recipe
 from stand_in_hosts import stand_in_hosts
@@ -48,6 +49,7 @@ def test_a_plain_machine_is_well_and_a_recipe_is_timed(monkeypatch, capsys, tmp_
     assert dragoman_here(monkeypatch, "doctor", "phrasebook", *changes()) == 0
     shown = capsys.readouterr().out
     assert "speed of the disk" in shown and "target tokens/s" in shown and "steps/s" in shown
+    assert "4 microbatches of 100 target tokens" in shown
     profile = read_promise(tmp_path / "profile.json", Profile)
     assert profile.compute is not None and profile.compute.forward_seconds > 0
     assert profile.link is None
@@ -104,6 +106,20 @@ def test_a_host_with_other_code_is_named_and_no_more_is_asked_of_it(monkeypatch,
     found = see_hosts(NO_WISH, read_hosts("a"), lambda _: None)
     assert found.hosts[0].num_cores == 0 and found.measured is None
     assert {check.code for check in conclude(found, None)[1] if check.level == "hurts"} == {"versions"}
+
+
+def test_where_nobody_measured_the_gpus_say_how_a_step_would_be_cut():
+    """And where nothing fits, the check of memory says so, among the others."""
+
+    def verdict(total_bytes: int, recipe: str) -> str:
+        gpu = GpuFacts(0, "NVIDIA L4", memory_total_bytes=total_bytes, memory_used_bytes=0)
+        facts = replace(facts_from(checkup.checkup(".")), gpus=(gpu,))
+        checks = conclude(Round([facts], {facts.name: 1}), load_recipe(recipe))[1]
+        return next(check.level for check in checks if check.code == "gpu-memory")
+
+    assert verdict(24 * 10**9, "big") == "ok"
+    assert verdict(9 * 10**9, "big") == "ok", "in smaller microbatches"
+    assert verdict(2 * 10**9, "big") == "hurts"
 
 
 def test_memory_and_disk_are_judged_by_the_recipe():

@@ -67,6 +67,12 @@ def test_the_tables_say_bytes_split_timeline_cost_files_and_what_if(called):
     assert read_promise(Path("prediction.json"), Prediction).recipe == "wmt14-en-de-classic"
 
 
+def test_the_number_of_microbatches_is_shown(called):
+    text = called("base", "--machines", "1x4:A100")
+    assert "microbatches" in text and "of 6,400 target tokens, 1 a rank" in text
+    assert json.loads(called("base", "--machines", "1x4:A100", "--json"))["num_microbatches"] == 4
+
+
 def test_json_and_the_file_are_the_prediction(called, tmp_path):
     out = tmp_path / "prediction.json"
     told = json.loads(called("base", *MACHINES, "--steps", "1000", "--currency", "EUR", "--json", "--out", out))

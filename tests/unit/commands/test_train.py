@@ -80,6 +80,13 @@ def test_more_workers_than_microbatches(phrasebook_data, tmp_path):
     tiny_job(phrasebook_data, tmp_path / "run", workers=4)
 
 
+def test_workers_cut_the_step_themselves_where_the_recipe_leaves_it_open(phrasebook_data, tmp_path):
+    auto = ("batch.num_microbatches=auto", "batch.max_pieces=30")
+    tiny_job(phrasebook_data, tmp_path / "run", *auto, workers=12)
+    error = refusal(phrasebook_data, tmp_path / "run", *auto, workers=13)
+    assert "a step of 400 target tokens cut for 13 ranks makes microbatches of 30" in error.message
+
+
 def test_a_run_folder_of_another_recipe_names_the_key_and_stays_as_it_is(phrasebook_data, trained_run):
     before = (trained_run / "manifest.json").read_bytes()
     error = refusal(phrasebook_data, trained_run, "optim.warmup_steps=77")

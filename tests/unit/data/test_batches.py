@@ -4,45 +4,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 
 from dragoman.config import BatchConfig
-from dragoman.data.batches import Batch, BatchPlan, batch_of, fill
-from dragoman.data.shards import offsets_of
-from dragoman.data.vocab import EOS_ID, PAD_ID
+from dragoman.data.batches import Batch, BatchPlan
+from dragoman.data.vocab import EOS_ID
 from dragoman.errors import DragomanError
-from dragoman.train import feed
+from synthetic_shards import shard_of, wmt_lengths
 
 SMALL = BatchConfig(target_tokens=400, num_microbatches=4, max_pieces=40)
 
 
-def shard_of(lengths: np.ndarray, first: int = 10) -> SimpleNamespace:
-    """A shard in memory: sentence i is the word `first + i` again and again, then EOS, so that it can be recognised."""
-    lengths = np.asarray(lengths, dtype=np.uint16)
-    sides = [
-        np.concatenate([np.append(np.full(length - 1, first + i), EOS_ID) for i, length in enumerate(column.tolist())])
-        for column in lengths.T
-    ]
-    return SimpleNamespace(
-        lengths=lengths,
-        num_pairs=len(lengths),
-        source_ids=sides[0],
-        target_ids=sides[1],
-        source_offsets=offsets_of(lengths[:, 0]),
-        target_offsets=offsets_of(lengths[:, 1]),
-    )
-
-
 def random_lengths(num_pairs: int, seed: int = 1, longest: int = 40) -> np.ndarray:
     return np.random.default_rng(seed).integers(2, longest + 2, (num_pairs, 2))
-
-
-def wmt_lengths(num_pairs: int) -> np.ndarray:
-    """English-German news: 27 pieces on average, log-normal, both sides alike, EOS included."""
-    random = np.random.default_rng(2)
-    source = random.lognormal(3.1, 0.6, num_pairs)
-    target = source * random.lognormal(0.05, 0.2, num_pairs)
-    return np.clip(np.rint(np.stack([source, target], axis=1)) + 1, 2, 57)
 
 
 def three_shards() -> list[SimpleNamespace]:
@@ -150,35 +123,6 @@ def test_microbatches_of_a_step_are_nearly_equal():
         counts = [len(part) for part in step_plan.microbatches]
         assert max(counts) - min(counts) <= 1
         assert max(tokens) - min(tokens) < 0.03 * np.mean(tokens)
-
-
-def test_fixed_shapes_are_at_least_97_percent_real():
-    """The shape that a GPU gets, for lengths as in WMT text and the settings of the classic recipe."""
-    config = BatchConfig(target_tokens=26_600, num_microbatches=8, max_pieces=56)
-    plan = BatchPlan([shard_of(wmt_lengths(30_000))], config, seed=1)
-    shapes, real = set(), 0
-    for step in range(1, plan.steps_per_epoch + 1):
-        step_plan = plan.step(step)
-        for number in range(8):
-            batch = feed._fixed_shape(plan.batch(step_plan, number), plan, torch.device("cuda"))
-            shapes.add((len(batch.source_ids), len(batch.target_ids)))
-            real += batch.num_target_tokens
-    assert len(shapes) == 1
-    ((_, target_slots),) = shapes
-    assert real / (plan.steps_per_epoch * 8 * target_slots) >= 0.97
-
-
-def test_fillers_stand_after_the_real_sentences_and_are_short():
-    batch = batch_of([np.array([5, EOS_ID])] * 3, [np.array([6, 7, EOS_ID])] * 3)
-    filled = fill(batch, 30, 40, max_length=8)
-    assert (len(filled.source_ids), len(filled.target_ids)) == (30, 40)
-    assert filled.num_sentences == 3
-    assert (filled.num_source_tokens, filled.num_target_tokens) == (6, 9)
-    assert filled.source_lengths.sum() == 30
-    assert filled.target_lengths.sum() == 40
-    assert filled.source_lengths[3:].min() >= 1
-    assert max(filled.source_lengths.max(), filled.target_lengths.max()) <= 8
-    assert set(filled.target_ids[9:].tolist()) == {PAD_ID}
 
 
 def test_the_decoder_reads_the_labels_moved_right():

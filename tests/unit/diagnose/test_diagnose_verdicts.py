@@ -122,6 +122,15 @@ def test_throttled_gpus_and_full_memory():
     assert {f.code for f in find(gather_facts(samples.build(full)))} == {"memory-full"}
 
 
+def test_full_gpus_are_told_how_many_microbatches_there_were():
+    full = GpuSample(0, 1.0, 15 * 2**30, 15 * 2**30 + 2**20, 150.0, 300.0, 1_500, 1_530, 70)
+    run = samples.build(replace(samples.HEALTHY_ONE, has_gpus=True, gpu=full))
+    for number, words in ((None, "Raise batch.num_microbatches: "), (3, "Raise batch.num_microbatches from 3 to 6: ")):
+        known = replace(run, manifest=replace(run.manifest, num_microbatches=number))
+        (finding,) = find(gather_facts(known))
+        assert finding.advice.startswith(words)
+
+
 def test_rejects_and_leaks():
     run = samples.build(samples.HEALTHY_ONE)
     data = replace(run.manifest.data, rejected={"wrong_script": 40_000, "duplicate": 9}, removes_overlap=False)

@@ -22,8 +22,7 @@ from dragoman.plan.machines import parse_machines
 from dragoman.plan.setting import Setting, setting_of_machines, with_sync
 from dragoman.plan.traffic import sync_of
 from dragoman.recipe import load_recipe
-from dragoman.train.optim import make_optimizer
-from dragoman.train.optim import optimizer_tensors as real_optimizer_tensors
+from dragoman.train.optim import Adam
 from small_runs import tiny_recipe
 from thread_worlds import run_ranks
 
@@ -37,8 +36,7 @@ def test_weights_and_optimizer_byte_for_byte(tmp_path):
     setting = setting_of(with_sync(setting_of(recipe), sync_of("dense")).recipe)
     model = Transformer(recipe.model, recipe.vocab.size)
     save_tensors(dict(model.state_dict()), tmp_path / "weights")
-    optimizer = make_optimizer(FlatModel(model), recipe.optim)
-    save_tensors(real_optimizer_tensors(model, optimizer), tmp_path / "optimizer")
+    save_tensors(Adam(FlatModel(model), recipe.optim).tensors(), tmp_path / "optimizer")
     files = checkpoint_files(setting)
     assert files["weights.safetensors"] == (tmp_path / "weights").stat().st_size
     assert files["optimizer.safetensors"] == (tmp_path / "optimizer").stat().st_size
@@ -70,7 +68,7 @@ def test_what_a_rank_keeps_byte_for_byte(tmp_path, method, settings):
         sync.settle()
         own = sync.state()
         if sync.has_replicas:
-            averages = real_optimizer_tensors(model, make_optimizer(flat, recipe.optim))
+            averages = Adam(flat, recipe.optim).tensors()
             own |= {f"optimizer.{name}": tensor for name, tensor in averages.items()}
         path = tmp_path / f"rank-{world.rank}"
         save_tensors(own, path)

@@ -281,6 +281,73 @@ def test_more_hosts_have_the_same_exchange_and_each_its_price():
     assert with_hosts(other, 8) is other
 
 
+def test_the_memory_of_the_table_says_how_a_step_is_cut():
+    def numbers(machines: str, *changes: str) -> tuple[int, int]:
+        setting = setting_of_machines(load_recipe("big", changes), parse_machines(machines), 1e9)
+        return setting.recipe.batch.num_microbatches, setting.pieces_per_rank
+
+    assert numbers("1x1:H200") == (1, 1) and numbers("2x4:H200") == (8, 1)
+    small, large = numbers("1x1:RTX 3090")[0], numbers("1x1:L40S")[0]
+    assert small > large >= 1
+    assert numbers("1x1:RTX 3090", "train.precision=fp32")[0] > small
+    assert numbers("1x1:RTX 3090", "train.kernels=torch")[0] > small
+    assert numbers("4x2:T4")[0] % 8 == 0
+    assert numbers("2xcpu") == (8, 4)
+    assert numbers("1x1:H200", "batch.num_microbatches=16") == (16, 16)
+    prediction = predict_run(setting_of_machines(load_recipe("big"), parse_machines("1x1:H200")))
+    assert prediction.num_microbatches == 1
+    assert "num_microbatches" not in " ".join(prediction.notes)
+
+
+def test_more_hosts_are_given_more_microbatches_where_the_recipe_leaves_it_open():
+    """Every row is the plan that those machines would have."""
+    recipe = load_recipe("base", ["sync.method=dense"])
+    rows = {row.name: row for row in predict_run(setting_of_machines(recipe, parse_machines("2x1:T4"), 12e6)).what_if}
+    for count in (4, 8):
+        own = predict_run(setting_of_machines(recipe, parse_machines(f"{count}x1:T4"), 12e6))
+        assert rows[f"{count} hosts"].step_seconds == pytest.approx(own.step.total_seconds)
+        assert "some ranks have none" not in rows[f"{count} hosts"].note
+    tight = setting_of_machines(load_recipe("base", ["batch.target_tokens=1600"]), parse_machines("2x1:T4"), 12e6)
+    assert with_hosts(tight, 4).recipe.batch.num_microbatches == 4
+    assert with_hosts(tight, 8).recipe.batch.num_microbatches == 2, "eight would not hold the longest sentence"
+    assert "some ranks have none" in predict_run(tight).what_if[-2].note
+
+
+def test_a_gpu_does_not_get_faster_than_its_kernels_start():
+    compute = replace(profile_of(small()).compute, device="NVIDIA H200", forward_seconds=0.01, backward_seconds=0.02)
+    tiny = fitted(compute, small("batch.num_microbatches=40"), 4_000)[0]
+    assert (tiny.forward_seconds, tiny.backward_seconds) == pytest.approx((0.001, 0.002))
+    tinier = fitted(compute, small("batch.target_tokens=409", "batch.num_microbatches=4"), 4_000)[0]
+    assert tinier.forward_seconds == pytest.approx(0.001, rel=0.01)
+    least = fitted(compute, small("batch.target_tokens=404", "batch.num_microbatches=4", "model.d_model=64"), 4_000)[0]
+    assert (least.forward_seconds, least.backward_seconds) == pytest.approx((6 * 0.00015, 12 * 0.00015))
+    quick = replace(compute, forward_seconds=0.0005)
+    assert fitted(quick, small("batch.num_microbatches=40"), 4_000)[0].forward_seconds == 0.0005
+
+
+def test_a_profile_says_how_a_step_is_cut():
+    recipe = small("batch.num_microbatches=4")
+    profile = profile_of(recipe)
+    assert profile.compute is not None
+    auto = small("batch.num_microbatches=auto")
+    as_timed = setting_of_profile(auto, profile)
+    assert as_timed.recipe.batch.num_microbatches == 4 and as_timed.is_measured
+    other = small("batch.num_microbatches=auto", "batch.target_tokens=8192")
+    assert setting_of_profile(other, profile).recipe.batch.num_microbatches == 8, "no GPUs"
+    on_gpus = replace(profile, compute=replace(profile.compute, device="H200", gpu_free_bytes=100 * 10**9))
+    assert setting_of_profile(other, on_gpus).recipe.batch.num_microbatches == 2, "one for each rank"
+    poor = replace(profile, compute=replace(profile.compute, device="old", gpu_free_bytes=400 * 10**6))
+    assert setting_of_profile(other, poor).recipe.batch.num_microbatches > 2
+
+
+def test_the_recipe_of_a_checkpoint_is_the_one_that_was_given():
+    files = [
+        predict_run(setting_of_machines(load_recipe("base", [change]), parse_machines("1x1:H200"))).checkpoint_files
+        for change in ("batch.num_microbatches=auto", "batch.num_microbatches=1")
+    ]
+    assert files[0]["recipe.toml"] == files[1]["recipe.toml"] + len('"auto"') - len("1")
+
+
 def test_memory_and_precision_are_noted():
     recipe = load_recipe("big", ["batch.num_microbatches=1"])
     notes = " ".join(setting_of_machines(recipe, parse_machines("1x1:T4")).notes)

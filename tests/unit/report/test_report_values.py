@@ -7,6 +7,7 @@ import pytest
 from report_samples import sample_step, write_sample_run
 
 from dragoman.report.diagnosis import CODES, as_worksheet, diagnose
+from dragoman.report.tables import provenance
 from dragoman.report.values import values_of, write_values
 from dragoman.run.reader import read_run
 from dragoman.run.records import to_line
@@ -46,6 +47,13 @@ def test_json_has_everything_that_is_said(diagnosed_network):
     assert values["prediction"]["sent_bytes"] == 365_000_000
     assert {"link", "traffic", "dev-loss"} <= set(values["figures"])
     assert "layer" in values["figures"]["link"]["vega_lite"]
+
+
+def test_how_a_step_was_cut_is_among_the_facts(diagnosed_network):
+    run, summary = diagnosed_network.facts.run, diagnosed_network.summary
+    assert "microbatches a step" not in dict(provenance(run, summary)), "of a run from before it was recorded"
+    settled = dataclasses.replace(run, manifest=dataclasses.replace(run.manifest, num_microbatches=4))
+    assert dict(provenance(settled, summary))["microbatches a step"] == "4"
 
 
 def test_a_worksheet_gives_no_verdict_away(diagnosed_network):

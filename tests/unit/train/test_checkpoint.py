@@ -24,7 +24,7 @@ from dragoman.run.folder import RunFolder, create_run_folder
 from dragoman.run.records import EvalRecord
 from dragoman.train import checkpoint
 from dragoman.train.checkpoint import Checkpoints, keep_checkpoints, save_average
-from dragoman.train.optim import make_optimizer, optimizer_tensors, set_learning_rate
+from dragoman.train.optim import Adam
 from dragoman.train.progress import Progress
 from small_runs import tiny_recipe
 
@@ -39,8 +39,7 @@ class Training:
         torch.manual_seed(1)
         self.model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
         self.flat = FlatModel(self.model)
-        self.optimizer = make_optimizer(self.flat, OptimConfig())
-        set_learning_rate(self.optimizer, 0.1)
+        self.optimizer = Adam(self.flat, OptimConfig())
 
     def checkpoints(self) -> Checkpoints:
         world = World(0, 1, 0, torch.device("cpu"))
@@ -52,9 +51,8 @@ class Training:
 
     def save(self, *steps: int) -> dict[str, int]:
         for step in steps:
-            self.flat.zero()
             self.model(torch.ones(2, 3)).pow(3).sum().backward()
-            self.optimizer.step()
+            self.optimizer.update(0.1)
             progress = Progress(step, target_tokens=100 * step, best_loss=1 / step, best_loss_step=step)
             sizes = self.checkpoints().save(progress)
         return sizes
@@ -94,8 +92,8 @@ def test_the_newest_checkpoint_is_restored_bit_for_bit(training, tmp_path):
     assert notes == []
     for ours, theirs in zip(training.model.parameters(), other.model.parameters(), strict=True):
         assert ours.equal(theirs)
-    mine = optimizer_tensors(training.model, training.optimizer)
-    for name, tensor in optimizer_tensors(other.model, other.optimizer).items():
+    mine = training.optimizer.tensors()
+    for name, tensor in other.optimizer.tensors().items():
         assert tensor.equal(mine[name]), name
 
 

@@ -28,7 +28,6 @@ def test_a_job_survives_the_command_line(init):
         ("optim.warmup_steps=11", "optim.warmup_steps is 10 there and 11 here"),
         ("model.d_model=64", "model.d_model"),
         ("batch.target_tokens=401", "batch.target_tokens"),
-        ("batch.num_microbatches=5", "batch.num_microbatches"),
         ("train.seed=2", "train.seed"),
         ("train.precision=fp64", "train.precision"),
         ("train.label_smoothing=0.2", "train.label_smoothing"),
@@ -54,6 +53,8 @@ def test_a_changed_setting_is_refused_by_name(change, key):
         "decode.beam=1",
         "about=other",
         "vocab.size=700",
+        "batch.num_microbatches=5",
+        "batch.num_microbatches=auto",
     ],
 )
 def test_what_does_not_alter_an_update_may_change(change):

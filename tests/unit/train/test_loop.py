@@ -6,13 +6,13 @@ from collections import Counter
 import pytest
 import torch
 
-from dragoman.model.flat import FlatModel
 from dragoman.model.weights import load_tensors
 from dragoman.plan.schedule import lr_at
 from dragoman.run.reader import read_run
 from dragoman.train.build import resolve_precision
 from dragoman.train.loop import dropout_seed
 from dragoman.train.meter import PHASES
+from dragoman.train.optim import Adam
 from small_runs import records, tiny_recipe, train_here
 
 QUICK = ("evaluate.decode=false", "evaluate.train_pairs=0")
@@ -86,15 +86,15 @@ def test_the_best_and_the_newest_checkpoints_stay(trained_run):
 
 
 def test_an_update_whose_gradient_is_no_number_is_left_out(phrasebook_data, tmp_path, monkeypatch):
-    clip, calls = FlatModel.clip, Counter()
+    update, calls = Adam.update, Counter()
 
-    def spoiled(self, max_norm):
+    def spoiled(self, rate):
         calls[id(self)] += 1  # of each: measuring has one of its own
         if calls[id(self)] == 2:
-            self.gradient.fill_(torch.nan)
-        return clip(self, max_norm)
+            self._flat.gradient.fill_(torch.nan)
+        return update(self, rate)
 
-    monkeypatch.setattr(FlatModel, "clip", spoiled)
+    monkeypatch.setattr(Adam, "update", spoiled)
     settings = ("train.max_steps=3", "checkpoint.every_steps=1", "evaluate.every_steps=3", *QUICK)
     assert train_here(phrasebook_data, tmp_path / "run", *settings) == 0
     weights = [load_tensors(tmp_path / f"run/checkpoints/step-0000000{step}/weights.safetensors") for step in (1, 2, 3)]

@@ -12,6 +12,7 @@ from dragoman.plan.traffic import method_name
 from dragoman.run.promise import ComputeProfile
 from dragoman.train import profile
 from dragoman.train.build import Built, build_model
+from dragoman.train.passes import TorchPasses
 from dragoman.train.profile import measure_compute
 from dragoman.train.synthetic import SyntheticShard
 from small_runs import tiny_recipe
@@ -28,14 +29,15 @@ def made(shards=None) -> tuple[Built, BatchPlan]:
 
 def measured(world: World, methods: str = "none") -> ComputeProfile:
     built, plan = made()
-    return measure_compute(world, tiny_recipe(), built, plan, methods=methods)
+    return measure_compute(world, tiny_recipe(), built, TorchPasses(built, tiny_recipe()), plan, methods=methods)
 
 
 def test_weights_gradient_and_luck_stay_as_they_were(phrasebook_data):
     built, plan = made(open_shards(phrasebook_data).shards)
     flat = built.flat
     weights, luck = flat.weights.clone(), torch.get_rng_state()
-    found = measure_compute(World(0, 1, 0, CPU), tiny_recipe(), built, plan)
+    passes = TorchPasses(built, tiny_recipe())
+    found = measure_compute(World(0, 1, 0, CPU), tiny_recipe(), built, passes, plan)
     assert torch.equal(flat.weights, weights)
     assert torch.equal(torch.get_rng_state(), luck)
     assert not flat.gradient.any()
@@ -82,8 +84,10 @@ def test_a_slow_device_is_timed_on_a_part(monkeypatch, granted, full_seconds, sh
 
 
 def test_a_part_of_a_microbatch_has_its_share_of_the_text():
-    _, plan = made()
-    tokens = [sum(len(piece.labels) for piece in profile._pieces(plan, World(0, 1, 0, CPU), share)) for share in (1, 2)]
+    built, plan = made()
+    passes = TorchPasses(built, tiny_recipe())
+    pieces = [profile._pieces(plan, World(0, 1, 0, CPU), passes, share) for share in (1, 2)]
+    tokens = [sum(len(piece.tensors.labels) for piece in each) for each in pieces]
     assert tokens[0] == pytest.approx(plan.step(1).target_tokens)
     assert plan.config.num_microbatches == 4, "the plan itself stays"
     assert tokens[1] < tokens[0]

@@ -13,7 +13,7 @@ from dragoman.data.vocab import EOS_ID, Vocab
 from dragoman.dist.world import World
 from dragoman.model.transformer import Transformer, initialize
 from dragoman.train import validate
-from dragoman.train.feed import Microbatch
+from dragoman.train.tensors import BatchTensors
 from dragoman.train.validate import Validator
 from small_runs import tiny_recipe
 
@@ -33,7 +33,7 @@ def make_validator(data_folder, *settings: str) -> tuple[Validator, Transformer]
 @torch.inference_mode()
 def direct_nll(model: Transformer, vocab: Vocab, source: str, target: str) -> tuple[float, int]:
     ids = [np.array([*vocab.encode([line])[0], EOS_ID]) for line in (source, target)]
-    piece = Microbatch.of(batch_of(ids[:1], ids[1:]), 0, CPU)
+    piece = BatchTensors.of(batch_of(ids[:1], ids[1:]), CPU)
     model.eval()
     hidden = model(piece.source_ids, piece.source, piece.input_ids, piece.target)
     log_p = (hidden @ model.embedding.weight.T).log_softmax(-1)
@@ -89,7 +89,7 @@ def test_training_pairs_are_measured_alike(phrasebook_data):
     sources, targets = validator.train_pairs
     assert len(sources) == 50
     model.eval()
-    piece = Microbatch.of(batch_of(sources, targets), 0, CPU)
+    piece = BatchTensors.of(batch_of(sources, targets), CPU)
     with torch.inference_mode():
         hidden = model(piece.source_ids, piece.source, piece.input_ids, piece.target)
         expected = torch.nn.functional.cross_entropy(hidden @ model.embedding.weight.T, piece.labels)

@@ -12,6 +12,7 @@ from dragoman.units import format_count
 
 ABSENT = "-"
 NOBODY = "none, one rank"
+MICROBATCHES = "batch.num_microbatches"
 LIKE = 1.05  # two measurements of one link differ by less
 # A setting of the exchange says something only for the method that reads it.
 METHOD_KEYS = {
@@ -53,9 +54,9 @@ class SettingRow:
 
     @property
     def is_about_learning(self) -> bool:
-        # The exact sum changes nothing, however many ranks it is of.
+        # The exact sum changes nothing, however many ranks or microbatches it is of.
         is_exact = self.key == "exchange" and all(value.startswith(("dense", NOBODY)) for value in self.values)
-        return self.key.startswith(LEARNING) and not is_exact
+        return self.key.startswith(LEARNING) and not is_exact and self.key != MICROBATCHES
 
     @property
     def words(self) -> str:
@@ -140,6 +141,8 @@ def _flat_recipe(manifest: Manifest) -> dict[str, str]:
             flat |= {f"{section}.{name}": _text(value) for name, value in values.items()}
         else:
             flat[section] = _text(part)
+    if manifest.num_microbatches:
+        flat[MICROBATCHES] = str(manifest.num_microbatches)
     return {**flat, **_exchange_settings(manifest)}
 
 

@@ -94,7 +94,7 @@ def check_free_memory(host: HostFacts, needs: Needs) -> Check:
     if not taken:
         free = min((gpu.memory_total_bytes or 0) - (gpu.memory_used_bytes or 0) for gpu in host.gpus)
         return Check("gpu-memory", "ok", host.name, "GPU memory", f"{format_bytes(free)} free or more")
-    advice = "end what else uses the GPU (`nvidia-smi` lists it), or raise batch.num_microbatches"
+    advice = "end what else uses it (`nvidia-smi` lists it), raise batch.num_microbatches, or take a smaller recipe"
     return Check("gpu-memory", level, host.name, "GPU memory", "; ".join(taken), advice)
 
 

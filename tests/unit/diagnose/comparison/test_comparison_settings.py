@@ -52,6 +52,18 @@ def test_of_the_exchange_what_was_in_force_counts():
     assert rows(run, loose[0])["exchange"] == ("dense fp32", "diloco sign every 1")
 
 
+def test_of_the_microbatches_what_was_in_force_counts():
+    """A recipe that left it open and one that named the same number are alike; it is no matter of learning."""
+    run = samples.build(TWO)
+    recipe = {**run.manifest.recipe, "batch": {**run.manifest.recipe["batch"], "num_microbatches": "auto"}}
+    manifests = [replace(run.manifest, num_microbatches=number, recipe=recipe) for number in (2, 4)]
+    settled = [replace(run, manifest=manifest) for manifest in manifests]
+    assert rows(run, settled[0]) == {}
+    assert rows(run, settled[1]) == {"batch.num_microbatches": ("2", "4")}
+    assert not SettingRow("batch.num_microbatches", ("2", "4")).is_about_learning
+    assert SettingRow("batch.target_tokens", ("2", "4")).is_about_learning
+
+
 def test_nested_keys_lists_and_keys_that_one_run_lacks():
     run = samples.build(TWO)
     optim = {**run.manifest.recipe["optim"], "betas": [0.9, 0.997]}

@@ -1,0 +1,204 @@
+"""The forward and backward pass of one microbatch, in the fastest way that its device has.
+
+The loop calls `forward` and `backward` in turn; the feed's thread calls `piece`, ahead of both.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from dragoman.config import Recipe
+from dragoman.data.batches import Batch, BatchPlan
+from dragoman.model.fused.tiles import TILE
+from dragoman.model.fused.words import Sentences, Slots, pack, set_header, tiles_of
+from dragoman.model.loss import linear_cross_entropy
+from dragoman.train.build import Built
+from dragoman.train.tensors import BatchTensors
+
+SLOT_MULTIPLE, TILES_MULTIPLE = 16, 16
+SAMPLED_STEPS, DEVIATIONS = 128, 3.5
+
+
+class Passes(Protocol):
+    """What a device does with a microbatch. Gradients gather in the model's flat vector."""
+
+    def piece(self, batch: Batch, index: int) -> Any:
+        """A microbatch as `forward` wants it; `index` is its number within the step."""
+        ...
+
+    def forward(self, piece: Any, seed: int, num_tokens: int) -> torch.Tensor:
+        """Sums of (loss, nll) over its tokens, good until the next call; `num_tokens` are those of the whole step."""
+        ...
+
+    def backward(self) -> None:
+        """Add this microbatch's part of the mean gradient over the step's tokens."""
+        ...
+
+    def refresh(self) -> None:
+        """Somebody other than the optimizer has changed the weights."""
+        ...
+
+
+def make_passes(built: Built, recipe: Recipe, plan: BatchPlan) -> Passes:
+    """Ready for the first microbatch; on a GPU that takes some seconds."""
+    if built.fused is None:
+        return TorchPasses(built, recipe)
+    return FusedPasses(built, recipe, usual_slots(plan))
+
+
+@dataclass(frozen=True)
+class _TorchPiece:
+    index: int
+    tensors: BatchTensors
+
+
+class TorchPasses:
+    """Through torch's own operations: any device, any model."""
+
+    def __init__(self, built: Built, recipe: Recipe) -> None:
+        self._built = built
+        self._smoothing = recipe.train.label_smoothing
+        self._device = built.flat.weights.device
+        self._loss: torch.Tensor | None = None
+
+    def piece(self, batch: Batch, index: int) -> _TorchPiece:
+        return _TorchPiece(index, BatchTensors.of(batch, self._device))
+
+    def forward(self, piece: _TorchPiece, seed: int, num_tokens: int) -> torch.Tensor:
+        model, batch = self._built.model, piece.tensors
+        torch.manual_seed(seed)
+        with self._built.autocast():
+            hidden = model(batch.source_ids, batch.source, batch.input_ids, batch.target)
+            sums = linear_cross_entropy(hidden, model.embedding.weight, batch.labels, batch.weights, self._smoothing)
+        self._loss = sums.loss / num_tokens
+        return torch.stack([sums.loss.detach(), sums.nll])
+
+    def backward(self) -> None:
+        assert self._loss is not None, "forward comes first"
+        self._loss.backward()
+        self._loss = None
+
+    def refresh(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class _PackedPiece:
+    index: int
+    words: torch.Tensor  # int32, in memory that a GPU copies from by itself
+    slots: Slots
+
+
+class FusedPasses:
+    """Through fused kernels, replayed from graphs: a GPU is told of a pass in one call and not in a thousand."""
+
+    def __init__(self, built: Built, recipe: Recipe, slots: Slots) -> None:
+        from dragoman.model.fused.batch import PackedBatch
+
+        assert built.fused is not None
+        self._fused = built.fused
+        self._smoothing = recipe.train.label_smoothing
+        self._slots = slots
+        self._device = built.flat.weights.device
+        self._batch = PackedBatch(torch.from_numpy(_empty_words(slots)).to(self._device), slots)
+        self._loss: torch.Tensor | None = None
+        self._backward: Callable[[], None] | None = None
+        self._capture()
+
+    def piece(self, batch: Batch, index: int) -> _PackedPiece:
+        """In the usual number of slots, or, rarely, as many as it takes."""
+        sentences = Sentences(
+            batch.source_ids, batch.source_lengths, batch.input_ids, batch.target_ids, batch.target_lengths
+        )
+        slots = self._slots
+        words = pack(sentences, slots)
+        if words is None:
+            slots = slots_for(batch.source_lengths, batch.target_lengths)
+            words = pack(sentences, slots)
+            assert words is not None, "slots made to measure fit"
+        return _PackedPiece(index, torch.from_numpy(words).pin_memory(), slots)
+
+    def forward(self, piece: _PackedPiece, seed: int, num_tokens: int) -> torch.Tensor:
+        set_header(piece.words.numpy(), seed, 1 / num_tokens)
+        if piece.slots != self._slots:
+            return self._forward_once(piece)
+        self._batch.words.copy_(piece.words, non_blocking=True)
+        self._forward_graph.replay()
+        self._backward = self._backward_graph.replay
+        return self._sums
+
+    def _forward_once(self, piece: _PackedPiece) -> torch.Tensor:
+        """Without a graph, for a shape that may not come again."""
+        from dragoman.model.fused.batch import PackedBatch
+
+        batch = PackedBatch(piece.words.to(self._device, non_blocking=True), piece.slots)
+        loss, sums = self._fused.losses(batch, self._smoothing)
+        self._backward = loss.backward
+        return sums
+
+    def backward(self) -> None:
+        assert self._backward is not None, "forward comes first"
+        self._backward()
+        self._backward = None
+
+    def refresh(self) -> None:
+        self._fused.refresh()
+
+    def _capture(self) -> None:
+        """Record both passes on a batch whose tokens weigh nothing: the gradient stays as it is."""
+        side = torch.cuda.Stream(self._device)
+        side.wait_stream(torch.cuda.current_stream(self._device))
+        with torch.cuda.stream(side):  # what happens only once, such as compilation, must not be recorded
+            self._fused.losses(self._batch, self._smoothing)[0].backward()  # nor may its autograd graph live on
+        torch.cuda.current_stream(self._device).wait_stream(side)
+        self._forward_graph, self._backward_graph = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        pool = torch.cuda.graph_pool_handle()
+        with torch.cuda.graph(self._forward_graph, pool=pool):
+            self._loss, self._sums = self._fused.losses(self._batch, self._smoothing)
+        with torch.cuda.graph(self._backward_graph, pool=pool):
+            self._loss.backward()
+
+
+def _empty_words(slots: Slots) -> np.ndarray:
+    """Sentences of one word, over and over, whose gradient is multiplied with zero."""
+    lengths = np.full(min(slots.source, slots.target) // TILE, TILE, dtype=np.int64)
+    ids = np.ones(int(lengths.sum()), dtype=np.int64)
+    words = pack(Sentences(ids, lengths, ids, ids, lengths), slots)
+    assert words is not None, "full tiles are the fewest"
+    set_header(words, 0, 0.0)
+    return words
+
+
+def usual_slots(plan: BatchPlan) -> Slots:
+    """Room for nearly every microbatch. One in some thousands is fuller and takes a pass without a graph, which costs
+    a step or two; more room would cost every step a little."""
+    steps = [plan.step(step) for step in range(1, min(SAMPLED_STEPS, plan.steps_per_epoch) + 1)]
+    sides = [
+        plan.shards[step.block].lengths[indices].astype(np.int64).T
+        for step in steps
+        for indices in step.microbatches
+        if len(indices)
+    ]
+    return _slots_for(sides, lambda needed: np.maximum(needed.max(0), needed.mean(0) + DEVIATIONS * needed.std(0)))
+
+
+def slots_for(source_lengths: np.ndarray, target_lengths: np.ndarray) -> Slots:
+    """Just enough for these sentences."""
+    return _slots_for([(source_lengths, target_lengths)], lambda needed: needed.max(0))
+
+
+def _slots_for(sides: Sequence[Sequence[np.ndarray]], room: Callable[[np.ndarray], np.ndarray]) -> Slots:
+    """Tokens first, in whole tiles of matrix products; slots that stay empty need programs too."""
+    tokens = np.array([(source.sum(), target.sum()) for source, target in sides])
+    source_slots, target_slots = _round_up(room(tokens), SLOT_MULTIPLE)
+    cuts = [tiles_of(source, target, source_slots, target_slots) for source, target in sides]
+    tiles = np.array([[cut.shape[1] for cut in kinds] for kinds in cuts])
+    among_source, among_target, to_source = _round_up(room(tiles), TILES_MULTIPLE)
+    return Slots(source_slots, target_slots, (among_source, among_target, to_source))
+
+
+def _round_up(sizes: np.ndarray, multiple: int) -> list[int]:
+    return (np.ceil(sizes / multiple).astype(int) * multiple).tolist()

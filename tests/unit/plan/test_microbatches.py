@@ -1,0 +1,139 @@
+"""How a step is cut where the recipe leaves it open: by ranks, by memory, and never too small for a sentence."""
+
+import pytest
+
+from dragoman.config import CutRecipe, Recipe
+from dragoman.errors import DragomanError
+from dragoman.model.size import size_of
+from dragoman.plan import microbatches
+from dragoman.plan.microbatches import choose_number, cut, most_number, needed_bytes, number_for_ranks, value_bytes_of
+from dragoman.recipe import load_recipe
+
+GB = 10**9
+
+
+def auto(name: str = "base", *changes: str) -> Recipe:
+    return load_recipe(name, ["batch.num_microbatches=auto", *changes])
+
+
+def chosen(recipe: Recipe, num_ranks: int = 1, free_bytes: int | None = None, value_bytes: int = 2) -> int:
+    return choose_number(recipe, recipe.vocab.size, num_ranks, free_bytes, value_bytes)
+
+
+@pytest.mark.parametrize("name", ["small", "base"])
+@pytest.mark.parametrize("num_ranks", [1, 2, 3, 8])
+def test_without_gpus_it_is_eight_whoever_shares_them(name, num_ranks):
+    """As it was before anybody chose: a run on a CPU is the same to the last bit, with however many workers."""
+    assert load_recipe(name).batch.num_microbatches == "auto"
+    assert chosen(load_recipe(name), num_ranks) == 8
+
+
+def test_without_gpus_more_ranks_have_one_each():
+    assert chosen(auto(), 12) == 12
+
+
+def test_without_gpus_it_is_fewer_where_sentences_are_long():
+    recipe = auto("base", "batch.target_tokens=1400")
+    assert (most_number(recipe), chosen(recipe), chosen(recipe, 5)) == (5, 5, 5)
+    with pytest.raises(DragomanError, match=r"cut for 6 ranks makes microbatches of 233, and a sentence may have 257"):
+        chosen(recipe, 6)
+
+
+def test_what_the_recipe_names_is_taken():
+    assert chosen(load_recipe("wmt14-en-de-classic"), 2, 10**6) == 8
+
+
+@pytest.mark.parametrize("num_ranks", [1, 3, 4])
+def test_a_large_gpu_has_one_for_each_rank(num_ranks):
+    assert chosen(auto(), num_ranks, 80 * GB) == num_ranks
+
+
+@pytest.mark.parametrize("value_bytes", [2, 4])
+@pytest.mark.parametrize("num_ranks", [1, 4])
+@pytest.mark.parametrize("free_bytes", [9 * GB, 12 * GB, 24 * GB])
+def test_a_small_gpu_has_as_many_as_fit_and_no_more(free_bytes, num_ranks, value_bytes):
+    recipe = auto("big")
+    number = chosen(recipe, num_ranks, free_bytes, value_bytes)
+    assert number % num_ranks == 0
+    needed = [
+        needed_bytes(recipe, recipe.vocab.size, each, value_bytes) for each in (number, number - num_ranks) if each
+    ]
+    assert needed[0] <= microbatches.SAFE_SHARE * free_bytes
+    assert all(larger > microbatches.SAFE_SHARE * free_bytes for larger in needed[1:])
+
+
+def test_less_memory_never_means_fewer():
+    recipe = auto("big")
+    numbers = [chosen(recipe, 1, gigabytes * GB) for gigabytes in range(9, 100)]
+    assert numbers == sorted(numbers, reverse=True)
+    assert numbers[0] > 4 and numbers[-1] == 1
+
+
+def test_a_microbatch_has_a_largest_size():
+    assert chosen(auto("base", "batch.target_tokens=300000"), 1, 10**15) == 3
+
+
+def test_little_more_than_is_needed_may_do_and_less_is_refused():
+    """Of a small model with long sentences, whose activations take most."""
+    recipe = auto("small", "batch.max_pieces=1000", "batch.target_tokens=4004")
+    least = needed_bytes(recipe, recipe.vocab.size, most_number(recipe), 4)
+    assert chosen(recipe, 1, round(1.05 * least), 4) == most_number(recipe) == 4
+    with pytest.raises(DragomanError, match=r"even with microbatches of 1,001 target tokens") as caught:
+        chosen(recipe, 1, round(0.95 * least), 4)
+    assert caught.value.message.endswith("are free")
+    assert "--set batch.num_microbatches=4" in caught.value.hint
+
+
+def test_what_is_measured_before_the_first_step_must_fit_too():
+    """An update is timed on a second set of all vectors; no number of microbatches makes that smaller."""
+    recipe = auto("big")
+    measured = size_of(recipe.model, recipe.vocab.size).measure_bytes(2)
+    assert measured > 2 * 20 * 200e6 > needed_bytes(recipe, recipe.vocab.size, most_number(recipe), 2)
+    assert chosen(recipe, 1, measured) < most_number(recipe)
+    with pytest.raises(DragomanError, match="of GPU memory"):
+        chosen(recipe, 1, measured - 1)
+
+
+def test_the_smallest_ones_hold_the_longest_sentence():
+    """The number of the last resort is one that the recipe itself would be allowed to name."""
+    recipe = auto("big")
+    assert load_recipe("big", [f"batch.num_microbatches={most_number(recipe)}"])
+    with pytest.raises(DragomanError, match="does not fit into a microbatch"):
+        load_recipe("big", [f"batch.num_microbatches={most_number(recipe) + 1}"])
+
+
+@pytest.mark.parametrize(("known", "num_ranks", "number"), [(8, 3, 8), (8, 8, 8), (8, 9, 16), (1, 4, 4), (6, 13, 18)])
+def test_more_ranks_than_before_cut_what_there_was(known, num_ranks, number):
+    assert number_for_ranks(known, num_ranks) == number
+
+
+def test_a_cut_recipe_differs_in_nothing_else():
+    recipe = auto()
+    own = cut(recipe, 16)
+    assert isinstance(own, CutRecipe)
+    assert own.batch.num_microbatches == 16 and recipe.batch.num_microbatches == "auto"
+    same = {**own.model_dump(), "batch": {**own.model_dump()["batch"], "num_microbatches": "auto"}}
+    assert same == recipe.model_dump()
+
+
+@pytest.mark.parametrize(
+    ("precision", "is_fused", "value_bytes"),
+    [("bf16", True, 2), ("bf16", False, 4), ("fp32", True, 4), ("fp64", False, 8)],
+)
+def test_only_fused_kernels_keep_activations_in_two_bytes(precision, is_fused, value_bytes):
+    assert value_bytes_of(precision, is_fused) == value_bytes
+
+
+@pytest.mark.parametrize("value_bytes", [2, 4])
+def test_memory_grows_with_text_and_model(value_bytes):
+    recipe = auto()
+    whole, half = (needed_bytes(recipe, 32_768, number, value_bytes) for number in (1, 2))
+    weights = needed_bytes(recipe, 32_768, 10**9, value_bytes)
+    assert weights > 60e6 * 16
+    assert 1.6 < (whole - weights) / (half - weights) < 2.4
+    assert needed_bytes(auto("big"), 32_768, 2, value_bytes) > 2 * whole
+
+
+def test_mixed_precision_takes_about_half():
+    mixed, single = (needed_bytes(auto(), 32_768, 1, value_bytes) for value_bytes in (2, 4))
+    assert 0.35 < mixed / single < 0.7
