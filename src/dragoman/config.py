@@ -131,11 +131,20 @@ class TrainConfig(Section):
     patience: Natural = Field(0, description="stop after so many evaluations without a better dev loss; 0: never")
     seed: int = Field(1, description="seed of weights, batch order and dropout")
     label_smoothing: Share = Field(0.1, description="probability spread over the whole vocabulary")
-    precision: Literal["fp32", "bf16", "fp64", "auto"] = Field(
-        "auto", description="auto: bf16 on a GPU that has it, fp32 elsewhere; fp64 is for tests"
+    precision: Literal["fp32", "bf16", "fp16", "fp64", "auto"] = Field(
+        "auto", description="auto: bf16 on a GPU that has it, fp16 on an older one, fp32 on a CPU; fp64 is for tests"
     )
     kernels: Literal["auto", "torch"] = Field(
         "auto", description="auto: fused kernels on a GPU that runs them; torch: its own operations everywhere"
+    )
+    recompute: bool | Literal["auto"] = Field(
+        "auto",
+        description="keep only what enters a layer and compute the rest again on the way back: a third more work, a "
+        "fraction of the memory; auto: where a microbatch would not fit otherwise",
+    )
+    deterministic: bool = Field(
+        False,
+        description="the same bits from the same ranks and GPUs, for a little of the speed; a CPU always gives them",
     )
     log_every: Positive = Field(10, description="steps between two lines of the log and two points in TensorBoard")
 

@@ -188,7 +188,8 @@ def test_activation(name, rate, dtype):
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.25])
-def test_embedding(rate):
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_embedding(rate, deterministic):
     from dragoman.model.fused.batch import PackedBatch
     from dragoman.model.fused.embedding import embed
 
@@ -196,9 +197,8 @@ def test_embedding(rate):
     packed = PackedBatch(words_of(batch, SLOTS, seed=SEED), SLOTS)
     words, positions = weight_of(random_tensor(90, 48)), random_tensor(256, 48, seed=1)
     root = torch.zeros(1, device=DEVICE, requires_grad=True)
-    x = embed(
-        root, packed.part("input_ids"), packed.part("target_first"), words, positions, dropout_of(rate), torch.float32
-    )
+    ids, first = packed.part("input_ids"), packed.part("target_first")
+    x = embed(root, ids, first, words, positions, dropout_of(rate), torch.float32, deterministic)
     num_real = int(batch.target_lengths.sum())
     places = torch.from_numpy(np.concatenate([np.arange(n) for n in batch.target_lengths])).to(DEVICE)
     table = words.master.double().requires_grad_()

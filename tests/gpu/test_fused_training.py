@@ -56,7 +56,7 @@ def test_loss_and_gradients_of_the_whole_model(settings, dtype):
     model = model_of(**settings)
     exact = model_of(**settings).double().to(DEVICE)
     flat = FlatModel(model.to(DEVICE))
-    fused = FusedTransformer(model, flat, dtype, stream=dtype)
+    fused = FusedTransformer(model, flat, dtype, recomputes=settings.get("norm") == "post")
     batch = random_batch(NUM_WORDS)
     loss, sums = fused.losses(PackedBatch(words_of(batch, SLOTS, scale=0.25), SLOTS), 0.1)
     loss.backward()

@@ -5,7 +5,7 @@ There is no dropout on attention weights: torch's variable-length kernel has non
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import torch
 import torch.nn.functional as F
@@ -38,9 +38,15 @@ class Pairing:
 
 def attend(q_THE: torch.Tensor, k_SHE: torch.Tensor, v_SHE: torch.Tensor, pairing: Pairing) -> torch.Tensor:
     """Scaled dot-product attention of every query token over its sequence's keys, as (T, H, E)."""
-    if q_THE.is_cuda and q_THE.dtype in (torch.bfloat16, torch.float16):
+    if q_THE.is_cuda and q_THE.dtype in (torch.bfloat16, torch.float16) and _has_packed_kernel(q_THE.device):
         return _attend_packed(q_THE, k_SHE, v_SHE, pairing)
     return _attend_padded(q_THE, k_SHE, v_SHE, pairing)
+
+
+@cache
+def _has_packed_kernel(device: torch.device) -> bool:
+    """Torch's variable-length kernel is FlashAttention's, which begins with Ampere."""
+    return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def _attend_padded(q_THE: torch.Tensor, k_SHE: torch.Tensor, v_SHE: torch.Tensor, pairing: Pairing) -> torch.Tensor:

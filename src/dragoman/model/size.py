@@ -20,9 +20,16 @@ class ModelSize:
     gradient_bytes: int  # fp32
     checkpoint_bytes: int  # fp32 weights and both of Adam's averages
 
-    def train_bytes(self, microbatch_tokens: int, config: ModelConfig, vocab_size: int, value_bytes: int = 4) -> int:
+    def train_bytes(
+        self,
+        microbatch_tokens: int,
+        config: ModelConfig,
+        vocab_size: int,
+        value_bytes: int = 4,
+        recomputes: bool = False,
+    ) -> int:
         """Memory of training, rather too much than too little: weights, gradients, averages, and the activations of
-        one microbatch with as much text on both sides."""
+        one microbatch with as much text on both sides; if these are recomputed, of one layer and what enters each."""
         d, f = config.d_model, config.d_ffn
         if value_bytes == 2:
             # Fused kernels: 2-byte copies of weights and gradients, and the residual stream in 4 bytes.
@@ -35,11 +42,15 @@ class ModelSize:
             loss = min(microbatch_tokens * vocab_size, LOSS_CHUNK_ELEMENTS) * 8 + vocab_size * d * value_bytes
         under_way = value_bytes * (8 * d + 2 * f)  # gradients of a layer's activations, and both ends of the model
         layers = config.num_encoder_layers * encoder + config.num_decoder_layers * decoder
+        if recomputes:
+            num_layers = config.num_encoder_layers + config.num_decoder_layers
+            layers = max(encoder, decoder) + num_layers * 2 * value_bytes * d
         return fixed + microbatch_tokens * (layers + under_way) + loss
 
     def measure_bytes(self, value_bytes: int = 4) -> int:
-        """Memory before the first step, when an update is timed on vectors of its own, with no activations beside."""
-        vectors = 2 * (2 + ADAM_STATES) + 1  # both sets, and the gradient once more
+        """Memory before the first step of several ranks, when exchanges are timed on weights and gradients of their
+        own and keep an error beside them, with no activations."""
+        vectors = (2 + ADAM_STATES) + 2 + 3
         return self.num_parameters * (vectors * max(4, value_bytes) + (6 if value_bytes == 2 else 0))
 
 

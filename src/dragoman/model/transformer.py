@@ -132,6 +132,7 @@ class Transformer(nn.Module):
     def __init__(self, config: ModelConfig, vocab_size: int) -> None:
         super().__init__()
         self.config = config
+        self.recomputes = False  # in training: whether a layer keeps only what enters it
         self.embedding = nn.Embedding(vocab_size, config.d_model)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
         pre = config.norm == "pre"
@@ -150,7 +151,7 @@ class Transformer(nn.Module):
         x_SD = self.embed(source_ids_S, source.positions_T)
         among_source = Pairing(source, source, causal=False)
         for layer in self.encoder:
-            x_SD = layer(x_SD, among_source)
+            x_SD = self._computed(layer, x_SD, among_source)
         return self.encoder_norm(x_SD)
 
     def decode(
@@ -161,8 +162,15 @@ class Transformer(nn.Module):
         among_target = Pairing(target, target, causal=True)
         to_source = Pairing(target, source, causal=False)
         for layer in self.decoder:
-            x_TD = layer(x_TD, memory_SD, among_target, to_source)
+            x_TD = self._computed(layer, x_TD, memory_SD, among_target, to_source)
         return self.decoder_norm(x_TD)
+
+    def _computed(self, layer: nn.Module, *inputs: object) -> torch.Tensor:
+        if not (self.recomputes and self.training):
+            return layer(*inputs)
+        from torch.utils.checkpoint import checkpoint  # it imports a compiler, which takes a second
+
+        return checkpoint(layer, *inputs, use_reentrant=False)  # type: ignore[return-value]
 
     def forward(
         self, source_ids_S: torch.Tensor, source: Layout, input_ids_T: torch.Tensor, target: Layout

@@ -42,10 +42,12 @@ def estimate(recipe: CutRecipe, vocab_size: int, machines: Machines) -> Range:
 
 
 def expected_precision(recipe: Recipe, gpu: Gpu | None) -> str:
-    """`auto` is bf16 where the card has it, fp32 elsewhere."""
+    """`auto` is bf16 where the card has it, fp16 on an older one, and fp32 on a CPU."""
     if recipe.train.precision != "auto":
         return recipe.train.precision
-    return "bf16" if gpu is not None and gpu.has_bf16 else "fp32"
+    if gpu is None:
+        return "fp32"
+    return "bf16" if gpu.has_bf16 else "fp16"
 
 
 def _rates(machines: Machines, precision: str) -> tuple[float, float]:
@@ -54,7 +56,7 @@ def _rates(machines: Machines, precision: str) -> tuple[float, float]:
         slow, fast = (machines.num_cores * rate for rate in CORE_FLOPS)
         return slow, fast
     gpu = machines.gpu
-    is_half = precision == "bf16"
+    is_half = precision in ("bf16", "fp16")
     peak = gpu.half_flops if is_half else gpu.fp32_flops
     low, high = gpu.half_efficiency if is_half else FP32_EFFICIENCY
     return peak * low, peak * high

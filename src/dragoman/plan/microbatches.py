@@ -12,6 +12,8 @@ CPU_NUMBER = 8
 # Of free memory: the rest is for what an estimate does not know, and for what the allocator cannot use.
 SAFE_SHARE = 0.8
 MOST_TOKENS = 131_072  # of a microbatch: larger ones make no GPU faster
+# Smaller ones leave a GPU idle by more than recomputing costs.
+LEAST_TOKENS = 2_048
 FEWER_RANKS = "give fewer workers, raise batch.target_tokens, or lower batch.max_pieces"
 
 
@@ -27,18 +29,42 @@ def choose_number(recipe: Recipe, vocab_size: int, num_ranks: int, free_bytes: i
         return max(num_ranks, min(CPU_NUMBER, most_number(recipe)))
     # Multiples of the ranks: in every step all wait for the one that has most.
     numbers = range(num_ranks, most_number(recipe) + 1, num_ranks)
-    _check_memory(recipe, vocab_size, numbers[-1], free_bytes, value_bytes)
-    for number in numbers:
-        is_small = microbatch_tokens(recipe, number) <= MOST_TOKENS
-        if is_small and needed_bytes(recipe, vocab_size, number, value_bytes) <= SAFE_SHARE * free_bytes:
-            return number
+    _check_memory(recipe, vocab_size, numbers[-1], num_ranks, free_bytes, value_bytes)
+    for recomputes, least_tokens in _ways(recipe, num_ranks):
+        for number in numbers:
+            tokens = microbatch_tokens(recipe, number)
+            needed = needed_bytes(recipe, vocab_size, number, value_bytes, recomputes)
+            if least_tokens <= tokens <= MOST_TOKENS and needed <= SAFE_SHARE * free_bytes:
+                return number
     return numbers[-1]
 
 
-def _check_memory(recipe: Recipe, vocab_size: int, most: int, free_bytes: int, value_bytes: int) -> None:
+def _ways(recipe: Recipe, num_ranks: int) -> list[tuple[bool, int]]:
+    """Whether to recompute, and how small a microbatch may be, the best first."""
+    if recipe.train.recompute != "auto":
+        return [(recipe.train.recompute, 1)]
+    largest = microbatch_tokens(recipe, num_ranks)
+    return [(False, min(LEAST_TOKENS, largest)), (True, 1)]
+
+
+def needs_recomputing(
+    recipe: Recipe, vocab_size: int, number: int, free_bytes: int | None, value_bytes: int = 4
+) -> bool:
+    """As the recipe says; where it says auto, whether so many microbatches fit into memory only that way."""
+    if recipe.train.recompute != "auto":
+        return recipe.train.recompute
+    return free_bytes is not None and needed_bytes(recipe, vocab_size, number, value_bytes) > SAFE_SHARE * free_bytes
+
+
+def _check_memory(
+    recipe: Recipe, vocab_size: int, most: int, num_ranks: int, free_bytes: int, value_bytes: int
+) -> None:
     """What leaves less than the usual margin may still do; what is short by any count would only fail later."""
     size = size_of(recipe.model, vocab_size)
-    needed = max(needed_bytes(recipe, vocab_size, most, value_bytes), size.measure_bytes(value_bytes))
+    recomputes = recipe.train.recompute is not False
+    needed = needed_bytes(recipe, vocab_size, most, value_bytes, recomputes)
+    if num_ranks > 1:
+        needed = max(needed, size.measure_bytes(value_bytes))
     if needed > free_bytes:
         raise DragomanError(
             f"training takes about {format_bytes(needed)} of GPU memory, even with microbatches of "
@@ -70,10 +96,11 @@ def microbatch_tokens(recipe: Recipe, number: int) -> int:
     return -(-recipe.batch.target_tokens // number)
 
 
-def needed_bytes(recipe: Recipe, vocab_size: int, number: int, value_bytes: int) -> int:
-    """Memory of a rank that trains on one of so many."""
+def needed_bytes(recipe: Recipe, vocab_size: int, number: int, value_bytes: int, recomputes: bool | None = None) -> int:
+    """Memory of a rank that trains on one of so many; by itself, recomputing only what the recipe says."""
     size = size_of(recipe.model, vocab_size)
-    return size.train_bytes(microbatch_tokens(recipe, number), recipe.model, vocab_size, value_bytes)
+    is_on = recipe.train.recompute is True if recomputes is None else recomputes
+    return size.train_bytes(microbatch_tokens(recipe, number), recipe.model, vocab_size, value_bytes, is_on)
 
 
 def check_room(recipe: Recipe, number: int, num_ranks: int) -> None:

@@ -237,7 +237,7 @@ def _machine_notes(recipe: CutRecipe, vocab_size: int, machines: Machines) -> tu
         return (f"compute is estimated for {machines.num_cores} cores a host: a wide range",)
     notes = [f"compute is estimated from FLOPs and {gpu.name}'s data sheet: `dragoman doctor` measures it"]
     if not gpu.has_bf16 and recipe.train.precision == "auto":
-        notes.append(f"{gpu.name} has no bf16: computed in fp32")
+        notes.append(f"{gpu.name} has no bf16: computed in fp16 with a loss scale")
     if not gpu.has_bf16 and recipe.train.precision == "bf16":
         notes.append(f"{gpu.name} has no bf16: the figures are those of mixed precision in fp16")
     needed = needed_bytes(recipe, vocab_size, recipe.batch.num_microbatches, _value_bytes(recipe, gpu))

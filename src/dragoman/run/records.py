@@ -195,6 +195,7 @@ class Manifest:
     attempts: tuple[Attempt, ...] = ()
     exchange: Exchange | None = None
     kernels: str = "torch"  # fused; or torch, and why where there is a GPU: `torch (Triton is not installed)`
+    recomputes: bool = False  # whether activations were computed again on the way back
     num_microbatches: int | None = None  # of a step, in the latest attempt; None: the recipe names it
     git_commit: str | None = None
     price_per_hour: float | None = None  # of all machines together

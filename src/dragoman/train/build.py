@@ -1,5 +1,6 @@
 """The model of a recipe on a device, as training has it; `doctor` times the same one."""
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from dragoman.model.flat import FlatModel
 from dragoman.model.fused.support import fused_obstacle
 from dragoman.model.transformer import Transformer, initialize
 from dragoman.model.weights import load_weights
+from dragoman.train.scale import LossScale
 
 if TYPE_CHECKING:
     from dragoman.model.fused.transformer import FusedTransformer
@@ -28,6 +30,7 @@ class Built:
     model: Transformer
     flat: FlatModel
     precision: str
+    scale: LossScale | None  # of fp16 alone
     autocast: Autocast  # around every forward pass that is not fused
     fused: "FusedTransformer | None"  # the same model through fused kernels, where these run
     obstacle: str | None  # why they do not
@@ -45,18 +48,26 @@ class Built:
         return None if self.fused is None else self.fused.rounded
 
 
-def build_model(recipe: Recipe, vocab_size: int, device: torch.device, init: Path | None = None) -> Built:
+def build_model(
+    recipe: Recipe, vocab_size: int, device: torch.device, init: Path | None = None, recomputes: bool = False
+) -> Built:
     """With the recipe's first weights, or those of a file."""
     precision = resolve_precision(recipe.train.precision, device)
-    autocast = partial(torch.autocast, device.type, torch.bfloat16) if precision == "bf16" else nullcontext
+    half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
+    autocast = nullcontext if half is None else partial(torch.autocast, device.type, half)
+    if recipe.train.deterministic:
+        make_deterministic()
     model = Transformer(recipe.model, vocab_size)
+    model.recomputes = recomputes
     initialize(model, recipe.train.seed)
     if init is not None:
         load_weights(model, init)
     model.to(device, torch.float64 if precision == "fp64" else torch.float32).train()
     flat = FlatModel(model)
     obstacle = find_obstacle(recipe, precision, device)
-    return Built(model, flat, precision, autocast, None if obstacle else _fuse(model, flat), obstacle)
+    fused = None if obstacle else _fuse(model, flat, recipe.train.deterministic)
+    scale = LossScale(device) if precision == "fp16" else None
+    return Built(model, flat, precision, scale, autocast, fused, obstacle)
 
 
 def find_obstacle(recipe: Recipe, precision: str, device: torch.device) -> str | None:
@@ -66,14 +77,22 @@ def find_obstacle(recipe: Recipe, precision: str, device: torch.device) -> str |
     return fused_obstacle(recipe.model, precision, device)
 
 
-def _fuse(model: Transformer, flat: FlatModel) -> "FusedTransformer":
+def _fuse(model: Transformer, flat: FlatModel, deterministic: bool) -> "FusedTransformer":
     from dragoman.model.fused.transformer import FusedTransformer
 
-    return FusedTransformer(model, flat, torch.bfloat16, stream=torch.bfloat16)
+    return FusedTransformer(model, flat, torch.bfloat16, model.recomputes, deterministic)
+
+
+def make_deterministic() -> None:
+    """Ask torch for operations that give the same bits every time; it warns of those that cannot."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first product
+    torch.use_deterministic_algorithms(True, warn_only=True)
 
 
 def resolve_precision(wanted: str, device: torch.device) -> str:
-    """`auto` is bf16 where the GPU has it and fp32 elsewhere."""
+    """`auto` is bf16 where the GPU has it, fp16 on an older one, and fp32 on a CPU."""
     if wanted != "auto":
         return wanted
-    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+    if device.type != "cuda":
+        return "fp32"
+    return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"

@@ -41,6 +41,7 @@ def describe_run(job: Job, world: World, data: ShardSet, built: Built, exchange:
         device=world.device.type,
         precision=built.precision,
         kernels=built.kernels,
+        recomputes=job.recomputes,
         num_parameters=built.flat.weights.numel(),
         data=_summary(job.data, data.manifest),
         hosts=hosts,

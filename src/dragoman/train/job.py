@@ -27,6 +27,8 @@ CHANGEABLE_KEYS = (
     "train.patience",
     "train.log_every",
     "train.kernels",
+    "train.recompute",
+    "train.deterministic",
     # A step's sentences are fixed before they are cut, and the loss is divided by the tokens of all: another number
     # changes the order of summation and which elements dropout takes, as another GPU would, and no update by more.
     # A run whose memory turned out too small must be able to go on with smaller pieces.
@@ -48,6 +50,7 @@ class Job:
     asks: bool = False  # somebody at a terminal may say no to what is predicted
     most_waiting: float | None = None  # share of a step; more than that predicted, and the run does not begin
     num_microbatches: int | None = None  # of a step, once the ranks have settled it
+    recomputes: bool = False  # activations, likewise
 
     @property
     def folder(self) -> RunFolder:
@@ -72,6 +75,7 @@ class Job:
             "asks": self.asks,
             "most_waiting": self.most_waiting,
             "num_microbatches": self.num_microbatches,
+            "recomputes": self.recomputes,
         }
         return json.dumps(values)
 
@@ -90,6 +94,7 @@ class Job:
             values["asks"],
             values["most_waiting"],
             values["num_microbatches"],
+            values["recomputes"],
         )
 
 

@@ -1,4 +1,5 @@
-"""Settles how many microbatches a step of a run is cut into: once, before its model is built, for all its life."""
+"""Settles how a step of a run is computed within the memory there is: the number of its microbatches, and whether
+activations are recomputed. Once, before the model is built, for all the run's life."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,32 +9,52 @@ import torch
 from dragoman.config import Recipe
 from dragoman.data.shards import open_shards
 from dragoman.dist.world import World
-from dragoman.plan.microbatches import check_room, choose_number, number_for_ranks, value_bytes_of
+from dragoman.plan.microbatches import (
+    check_room,
+    choose_number,
+    needs_recomputing,
+    number_for_ranks,
+    value_bytes_of,
+)
 from dragoman.run.reader import read_manifest
+from dragoman.run.records import Manifest
 from dragoman.train.build import find_obstacle, resolve_precision
 from dragoman.train.job import Job
 from dragoman.train.memory import free_gpu_bytes
 
+Settled = tuple[int, bool]  # number of microbatches, whether activations are recomputed
+
 
 def settle_microbatches(job: Job, world: World) -> Job:
-    """The recipe's number; where it says auto, that of an earlier attempt, or what the poorest GPU has memory for."""
+    """As the recipe says; where it says auto, as in an earlier attempt, or by the memory of the poorest GPU."""
     vocab_size = open_shards(job.data).manifest.vocab.size
-    return replace(
-        job, num_microbatches=agree_on_number(job.recipe, vocab_size, world, lambda: _known(job, world.size))
-    )
+    number, recomputes = agree_on_cut(job.recipe, vocab_size, world, lambda: _earlier(job))
+    return replace(job, num_microbatches=number, recomputes=recomputes)
 
 
-def agree_on_number(
-    recipe: Recipe, vocab_size: int, world: World, find_known: Callable[[], int | None] = lambda: None
-) -> int:
+def agree_on_cut(
+    recipe: Recipe, vocab_size: int, world: World, find_earlier: Callable[[], Manifest | None] = lambda: None
+) -> Settled:
     """What rank 0 knows or chooses by everybody's memory: only its run folder has earlier attempts."""
     free_bytes = free_gpu_bytes(world)
     value_bytes = max(world.gather(_value_bytes(recipe, world.device)))
-    number = 0
+    settled: Settled = (0, False)
     with world.together():
         if world.is_first:
-            number = find_known() or choose_number(recipe, vocab_size, world.size, free_bytes, value_bytes)
-    return world.gather(number)[0]
+            settled = _settle(recipe, vocab_size, world.size, free_bytes, value_bytes, find_earlier())
+    number, recomputes = world.gather(settled)[0]
+    return number, recomputes
+
+
+def _settle(
+    recipe: Recipe, vocab_size: int, num_ranks: int, free_bytes: int | None, value_bytes: int, earlier: Manifest | None
+) -> Settled:
+    number = _known_number(recipe, num_ranks, earlier)
+    if number is None:
+        number = choose_number(recipe, vocab_size, num_ranks, free_bytes, value_bytes)
+    if earlier is not None and recipe.train.recompute == "auto":
+        return number, earlier.recomputes
+    return number, needs_recomputing(recipe, vocab_size, number, free_bytes, value_bytes)
 
 
 def _value_bytes(recipe: Recipe, device: torch.device) -> int:
@@ -41,20 +62,19 @@ def _value_bytes(recipe: Recipe, device: torch.device) -> int:
     return value_bytes_of(precision, is_fused=find_obstacle(recipe, precision, device) is None)
 
 
-def _known(job: Job, num_ranks: int) -> int | None:
+def _known_number(recipe: Recipe, num_ranks: int, earlier: Manifest | None) -> int | None:
     """The number that the run has, for as many ranks as it has now."""
-    earlier = _earlier(job) if job.recipe.batch.num_microbatches == "auto" else None
-    if earlier is None:
+    if earlier is None or recipe.batch.num_microbatches != "auto":
         return None
-    number = number_for_ranks(earlier, num_ranks)
-    check_room(job.recipe, number, num_ranks)
+    # Manifests that do not have it come from recipes that named it.
+    named = earlier.recipe.get("batch", {}).get("num_microbatches")
+    known = earlier.num_microbatches or (named if isinstance(named, int) else None)
+    if known is None:
+        return None
+    number = number_for_ranks(known, num_ranks)
+    check_room(recipe, number, num_ranks)
     return number
 
 
-def _earlier(job: Job) -> int | None:
-    """Of the run so far. Manifests that do not have it come from recipes that named it."""
-    if not job.folder.manifest_path.exists():
-        return None
-    manifest = read_manifest(job.folder)
-    named = manifest.recipe.get("batch", {}).get("num_microbatches")
-    return manifest.num_microbatches or (named if isinstance(named, int) else None)
+def _earlier(job: Job) -> Manifest | None:
+    return read_manifest(job.folder) if job.folder.manifest_path.exists() else None

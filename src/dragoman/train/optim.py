@@ -10,17 +10,28 @@ import torch
 
 from dragoman.config import OptimConfig
 from dragoman.model.flat import FlatModel
+from dragoman.train.scale import LossScale
 
 STEP, FIRST, SECOND = "step", "exp_avg", "exp_avg_sq"  # names of torch.optim's state, which a file keeps
 
 
 class Adam:
-    """Adam or AdamW: matrices decay, the rest does not. `rounded`, where there is one, follows the weights."""
+    """Adam or AdamW: matrices decay, the rest does not.
 
-    def __init__(self, flat: FlatModel, config: OptimConfig, rounded: torch.Tensor | None = None) -> None:
+    `rounded`, where there is one, follows the weights; by `scale`, where there is one, gradients come multiplied.
+    """
+
+    def __init__(
+        self,
+        flat: FlatModel,
+        config: OptimConfig,
+        rounded: torch.Tensor | None = None,
+        scale: LossScale | None = None,
+    ) -> None:
         self._flat = flat
         self._config = config
         self._rounded = rounded
+        self._scale = scale
         self._num_updates = torch.zeros((), dtype=torch.float32, device=flat.weights.device)
         self._first = torch.zeros_like(flat.weights)
         self._second = torch.zeros_like(flat.weights)
@@ -29,7 +40,11 @@ class Adam:
 
     def update(self, rate: float) -> torch.Tensor:
         """Move the weights and zero the gradient; its norm before clipping. Nothing moves where that is not finite."""
+        if self._scale is not None:
+            self._flat.gradient.div_(self._scale.value)
         norm = torch.linalg.vector_norm(self._flat.gradient)
+        if self._scale is not None:
+            self._scale.note(norm)
         self._num_updates += torch.isfinite(norm)
         if self._rounded is not None:
             self._update_fused(norm, rate)
@@ -81,6 +96,13 @@ class Adam:
         for view in self._flat.views(mask):
             view.fill_(view.dim() > 1)
         return mask
+
+    def reset(self) -> None:
+        """As it was before its first update."""
+        for tensor in (self._num_updates, self._first, self._second):
+            tensor.zero_()
+        if self._scale is not None:
+            self._scale.reset()
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The averages by parameter name, ready for a file."""

@@ -74,6 +74,8 @@ class TorchPasses:
             hidden = model(batch.source_ids, batch.source, batch.input_ids, batch.target)
             sums = linear_cross_entropy(hidden, model.embedding.weight, batch.labels, batch.weights, self._smoothing)
         self._loss = sums.loss / num_tokens
+        if self._built.scale is not None:
+            self._loss = self._loss * self._built.scale.value
         return torch.stack([sums.loss.detach(), sums.nll])
 
     def backward(self) -> None:
@@ -177,7 +179,7 @@ def usual_slots(plan: BatchPlan) -> Slots:
     a step or two; more room would cost every step a little."""
     steps = [plan.step(step) for step in range(1, min(SAMPLED_STEPS, plan.steps_per_epoch) + 1)]
     sides = [
-        plan.shards[step.block].lengths[indices].astype(np.int64).T
+        tuple(plan.shards[step.block].lengths[indices].astype(np.int64).T)
         for step in steps
         for indices in step.microbatches
         if len(indices)

@@ -38,7 +38,7 @@ PEAK_SECONDS = 0.2
 FEW_TOKENS = 128  # a microbatch that is quick on any device, to learn how slow this one is
 NUM_UPDATES = 3
 PEAK_WIDTH = {"cpu": 1_024, "cuda": 8_192}
-TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
+TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "fp64": torch.float64}
 
 Say = Callable[[str], None]
 
@@ -48,6 +48,7 @@ def measure_compute(
     recipe: CutRecipe,
     built: Built,
     passes: Passes,
+    optimizer: Adam,
     plan: BatchPlan,
     *,
     methods: Literal["all", "wanted", "none"] = "all",
@@ -55,7 +56,8 @@ def measure_compute(
 ) -> ComputeProfile:
     """Forward, backward, update and what exchanges compute: all, those that the recipe may use, or none.
 
-    The model is in training mode and no exchange is attached to its gradients yet. Their buffer is zero afterwards.
+    The model is in training mode, the optimizer fresh, and no exchange is attached to the gradients yet. Afterwards all
+    are as they were, and the gradients zero.
     """
     places = world.gather([world.host_number, world.local_rank])
     num_hosts = 1 + max(host for host, _ in places)
@@ -63,15 +65,14 @@ def measure_compute(
     with _kept_luck(world.device):
         say("compute: forward and backward")
         forward, backward = _pass_seconds(world, recipe, passes, plan)
-        say("compute: optimizer")
-        stand_in = _stand_in(built.flat)
-        built.flat.zero()
-        optimizer_seconds = _update_seconds(world, recipe, stand_in, built.rounded)
-        local_sum_seconds = _local_sum_seconds(world, stand_in) if num_local_ranks > 1 else 0.0
-        peak_flops = _peak_flops(world.device, built.precision)
+        local_sum_seconds = _local_sum_seconds(world, built.flat) if num_local_ranks > 1 else 0.0
         arithmetic: dict[str, float] = {}
         if methods != "none":
-            arithmetic = _method_seconds(world, _methods(recipe.sync, methods == "all"), num_hosts, stand_in, say)
+            wanted = _methods(recipe.sync, methods == "all")
+            arithmetic = _method_seconds(world, wanted, num_hosts, _stand_in(built.flat), say)
+        say("compute: optimizer")
+        optimizer_seconds = _update_seconds(world, built.flat, optimizer)
+        peak_flops = _peak_flops(world.device, built.precision)
     mine = [forward, backward, optimizer_seconds, local_sum_seconds, peak_flops, arithmetic]
     everybody = world.gather(mine)
     slowest = max(everybody, key=lambda values: values[0] + values[1])
@@ -168,18 +169,16 @@ def _stand_in(flat: FlatModel) -> FlatModel:
     return result
 
 
-def _update_seconds(world: World, recipe: Recipe, flat: FlatModel, rounded: torch.Tensor | None) -> float:
-    """What a step does to the flat vectors: clip, update, and zero for the next one."""
-    optimizer = Adam(flat, recipe.optim, None if rounded is None else torch.empty_like(rounded))
-    gradient = flat.gradient.clone()
+def _update_seconds(world: World, flat: FlatModel, optimizer: Adam) -> float:
+    """What a step does to the flat vectors: clip, update, and zero for the next one. With a rate of zero."""
     taken: list[float] = []
     for _ in range(NUM_UPDATES):
-        flat.gradient.copy_(gradient)
+        flat.gradient.fill_(1e-3)
         world.any(False)
         start = now(world.device)
         optimizer.update(rate=0.0)
         taken.append(now(world.device) - start)
-    flat.gradient.copy_(gradient)
+    optimizer.reset()
     return sorted(taken[1:])[0]
 
 

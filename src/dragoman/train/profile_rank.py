@@ -21,7 +21,8 @@ from dragoman.run.folder import replaced_file
 from dragoman.run.promise import ComputeProfile
 from dragoman.train.build import build_model
 from dragoman.train.memory import naming_batch
-from dragoman.train.microbatches import agree_on_number
+from dragoman.train.microbatches import agree_on_cut
+from dragoman.train.optim import Adam
 from dragoman.train.passes import make_passes
 from dragoman.train.profile import measure_compute
 from dragoman.train.profile_task import MARK, ProfileTask, read_task
@@ -59,11 +60,13 @@ def _compute(task: ProfileTask, recipe: Recipe, world: World, say: Callable[[str
     else:
         data = open_shards(Path(task.data).expanduser())
         shards, vocab_size = data.shards, Vocab.load(data.vocab_path).size
-    own = cut(recipe, agree_on_number(recipe, vocab_size, world))
+    number, recomputes = agree_on_cut(recipe, vocab_size, world)
+    own = cut(recipe, number)
     plan = BatchPlan(shards, own.batch, recipe.train.seed)
     with naming_batch(own.batch, world):
-        built = build_model(recipe, vocab_size, world.device)
-        return measure_compute(world, own, built, make_passes(built, recipe, plan), plan, say=say)
+        built = build_model(recipe, vocab_size, world.device, recomputes=recomputes)
+        optimizer = Adam(built.flat, recipe.optim, built.rounded, built.scale)
+        return measure_compute(world, own, built, make_passes(built, recipe, plan), optimizer, plan, say=say)
 
 
 def _write(task: ProfileTask, world: World, measured: dict[str, Any]) -> int:

@@ -22,6 +22,7 @@ from dragoman.run.records import Exchange
 from dragoman.train.build import Built
 from dragoman.train.describe import describe_hosts
 from dragoman.train.job import Job, recipe_hash
+from dragoman.train.optim import Adam
 from dragoman.train.passes import Passes
 from dragoman.train.profile import measure_compute
 
@@ -29,7 +30,7 @@ from dragoman.train.profile import measure_compute
 ANSWER_SECONDS = 480.0
 
 
-def measure_run(job: Job, world: World, built: Built, passes: Passes, plan: BatchPlan) -> Profile:
+def measure_run(job: Job, world: World, built: Built, passes: Passes, optimizer: Adam, plan: BatchPlan) -> Profile:
     """Compute and link of these ranks; where an earlier attempt measured the same, what it found."""
     hosts = tuple(
         HostProfile(host.name, host.cpu, host.num_cores, host.memory_bytes, host.gpus, host.num_ranks)
@@ -39,7 +40,7 @@ def measure_run(job: Job, world: World, built: Built, passes: Passes, plan: Batc
     if known is not None and known.hosts == hosts and _is_of(known, job, world.device):
         return known
     compute = measure_compute(
-        world, job.cut_recipe, built, passes, plan, methods="wanted" if len(hosts) > 1 else "none"
+        world, job.cut_recipe, built, passes, optimizer, plan, methods="wanted" if len(hosts) > 1 else "none"
     )
     link = measure_link(world) if len(hosts) > 1 else None
     return Profile(time.time(), hosts, link, compute)

@@ -59,7 +59,7 @@ def test_the_tables_say_bytes_split_timeline_cost_files_and_what_if(called):
         "8 hosts",
         "batch x2",
         "break-even: 2 hosts with dense fp32 beat one from",
-        "no bf16: computed in fp32",
+        "no bf16: computed in fp16",
         "no data folder",
         "prediction.json written",
     ):

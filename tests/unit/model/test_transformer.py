@@ -112,3 +112,15 @@ def test_no_token_sees_a_later_one_or_another_sentence():
     after = logits_of(model, replace(piece, input_ids=changed))
     same = (before - after).abs().amax(1) < 1e-6
     assert same.tolist() == [True] * 4 + [False] * 4 + [True] * 8
+
+
+def test_recomputing_gives_the_same_gradients_and_the_same_dropout():
+    gradients = []
+    for recomputes in (False, True):
+        model = small_model(dropout=0.3, ffn_dropout=0.3).train()
+        model.recomputes = recomputes
+        piece = random_pairs([6, 9], [8, 5])
+        torch.manual_seed(11)
+        logits_of(model, piece).square().sum().backward()
+        gradients.append(torch.cat([parameter.grad.flatten() for parameter in model.parameters()]))
+    assert torch.equal(*gradients)

@@ -6,7 +6,17 @@ from dragoman.config import CutRecipe, Recipe
 from dragoman.errors import DragomanError
 from dragoman.model.size import size_of
 from dragoman.plan import microbatches
-from dragoman.plan.microbatches import choose_number, cut, most_number, needed_bytes, number_for_ranks, value_bytes_of
+from dragoman.plan.microbatches import (
+    SAFE_SHARE,
+    choose_number,
+    cut,
+    microbatch_tokens,
+    most_number,
+    needed_bytes,
+    needs_recomputing,
+    number_for_ranks,
+    value_bytes_of,
+)
 from dragoman.recipe import load_recipe
 
 GB = 10**9
@@ -75,7 +85,7 @@ def test_a_microbatch_has_a_largest_size():
 
 def test_little_more_than_is_needed_may_do_and_less_is_refused():
     """Of a small model with long sentences, whose activations take most."""
-    recipe = auto("small", "batch.max_pieces=1000", "batch.target_tokens=4004")
+    recipe = auto("small", "batch.max_pieces=1000", "batch.target_tokens=4004", "train.recompute=false")
     least = needed_bytes(recipe, recipe.vocab.size, most_number(recipe), 4)
     assert chosen(recipe, 1, round(1.05 * least), 4) == most_number(recipe) == 4
     with pytest.raises(DragomanError, match=r"even with microbatches of 1,001 target tokens") as caught:
@@ -84,14 +94,40 @@ def test_little_more_than_is_needed_may_do_and_less_is_refused():
     assert "--set batch.num_microbatches=4" in caught.value.hint
 
 
+def test_where_little_fits_activations_are_recomputed_rather_than_microbatches_made_tiny():
+    recipe = auto("big")
+    size = size_of(recipe.model, recipe.vocab.size)
+
+    def free_for(tokens: int, recomputes: bool) -> int:
+        return round(size.train_bytes(tokens, recipe.model, recipe.vocab.size, 2, recomputes) / SAFE_SHARE) + 1
+
+    tight = free_for(1_600, recomputes=False)
+    number = chosen(recipe, 1, tight)
+    assert microbatch_tokens(recipe, number) > 2 * 1_600
+    assert needs_recomputing(recipe, recipe.vocab.size, number, tight, 2)
+    assert chosen(auto("big", "train.recompute=false"), 1, tight) == 51_200 // 1_600
+    roomy = free_for(12_800, recomputes=False)
+    assert chosen(recipe, 1, roomy) == 4
+    assert not needs_recomputing(recipe, recipe.vocab.size, 4, roomy, 2)
+
+
+def test_recomputing_is_as_the_recipe_says():
+    for wanted in (True, False):
+        recipe = auto("big", f"train.recompute={str(wanted).lower()}")
+        assert needs_recomputing(recipe, recipe.vocab.size, 1, 1, 2) == wanted
+        assert needs_recomputing(recipe, recipe.vocab.size, 1, 10**15, 2) == wanted
+    assert not needs_recomputing(auto("big"), 32_768, 1, None), "a CPU's memory is not looked at"
+
+
 def test_what_is_measured_before_the_first_step_must_fit_too():
-    """An update is timed on a second set of all vectors; no number of microbatches makes that smaller."""
+    """Exchanges are timed on a second set of vectors; no number of microbatches makes that smaller."""
     recipe = auto("big")
     measured = size_of(recipe.model, recipe.vocab.size).measure_bytes(2)
     assert measured > 2 * 20 * 200e6 > needed_bytes(recipe, recipe.vocab.size, most_number(recipe), 2)
-    assert chosen(recipe, 1, measured) < most_number(recipe)
+    assert chosen(recipe, 2, measured) < most_number(recipe)
     with pytest.raises(DragomanError, match="of GPU memory"):
-        chosen(recipe, 1, measured - 1)
+        chosen(recipe, 2, measured - 1)
+    assert chosen(recipe, 1, measured - 1) < most_number(recipe), "one rank exchanges nothing"
 
 
 def test_the_smallest_ones_hold_the_longest_sentence():

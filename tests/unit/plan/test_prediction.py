@@ -351,4 +351,4 @@ def test_the_recipe_of_a_checkpoint_is_the_one_that_was_given():
 def test_memory_and_precision_are_noted():
     recipe = load_recipe("big", ["batch.num_microbatches=1"])
     notes = " ".join(setting_of_machines(recipe, parse_machines("1x1:T4")).notes)
-    assert "raise batch.num_microbatches" in notes and "no bf16: computed in fp32" in notes
+    assert "raise batch.num_microbatches" in notes and "no bf16: computed in fp16" in notes

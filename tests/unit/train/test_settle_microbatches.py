@@ -57,7 +57,7 @@ def test_more_ranks_than_that_cut_it_further(phrasebook_data, known):
     assert settle(phrasebook_data, known, 4) == 6
     tight = Job(tiny_recipe(AUTO, "batch.max_pieces=80"), phrasebook_data, known, 2, "")
     with pytest.raises(DragomanError, match="cut for 4 ranks makes microbatches of 66"):
-        microbatches._known(tight, 4)
+        microbatches._known_number(tight.recipe, 4, read_manifest(tight.folder))
 
 
 def test_a_run_from_before_keeps_what_its_recipe_named(phrasebook_data, known):

@@ -37,9 +37,10 @@ def embedding_forward(
 
 @triton.jit(do_not_specialize=["site", "threshold"])
 def embedding_backward(
-    ids_ptr, dx_ptr, gradient_ptr, T, D, factor, seed_ptr, site, threshold, keep_scale,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr,
+    ids_ptr, dx_ptr, gradient_ptr, rows_ptr, T, D, factor, seed_ptr, site, threshold, keep_scale,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr, ADDS: tl.constexpr,
 ):  # fmt: skip
+    """Adds to the gradients of the words, in whatever order programs come; or leaves the rows to be added by others."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, BLOCK)
     has_row = rows < T
@@ -49,7 +50,10 @@ def embedding_backward(
     dx = tl.load(dx_ptr + places, mask=inside, other=0.0).to(tl.float32) * factor
     if DROPS:
         dx = tl.where(is_kept(site_key(seed_ptr, site), places, threshold), dx * keep_scale, 0.0)
-    tl.atomic_add(gradient_ptr + ids[:, None].to(tl.int64) * D + columns[None, :], dx, mask=inside, sem="relaxed")
+    if ADDS:
+        tl.atomic_add(gradient_ptr + ids[:, None].to(tl.int64) * D + columns[None, :], dx, mask=inside, sem="relaxed")
+    else:
+        tl.store(rows_ptr + places, dx, mask=inside)
 
 
 class _Embedding(torch.autograd.Function):
@@ -63,6 +67,7 @@ class _Embedding(torch.autograd.Function):
         positions_PD: torch.Tensor,
         dropout: Dropout,
         dtype: torch.dtype,
+        deterministic: bool,
     ) -> torch.Tensor:
         num_tokens, width = ids_T.shape[0], words.master.shape[1]
         x_TD = torch.empty(num_tokens, width, dtype=dtype, device=ids_T.device)
@@ -71,7 +76,7 @@ class _Embedding(torch.autograd.Function):
             ids_T, first_T, words.master, positions_PD, x_TD, num_tokens, width, math.sqrt(width),
             *arguments(dropout), ROWS=rows, BLOCK=block, DROPS=drops(dropout), num_warps=NUM_WARPS,
         )  # fmt: skip
-        ctx.ids_T, ctx.words, ctx.dropout = ids_T, words, dropout
+        ctx.ids_T, ctx.words, ctx.dropout, ctx.deterministic = ids_T, words, dropout, deterministic
         return x_TD
 
     @staticmethod
@@ -79,11 +84,18 @@ class _Embedding(torch.autograd.Function):
         dx_TD = grad_outputs[0].contiguous()
         num_tokens, width = dx_TD.shape
         rows, block = tile_of(width)
+        rows_TD = torch.empty(num_tokens, width, device=dx_TD.device) if ctx.deterministic else None
         embedding_backward[(triton.cdiv(num_tokens, rows),)](
-            ctx.ids_T, dx_TD, ctx.words.gradient, num_tokens, width, math.sqrt(width), *arguments(ctx.dropout),
-            ROWS=rows, BLOCK=block, DROPS=drops(ctx.dropout), num_warps=NUM_WARPS,
+            ctx.ids_T, dx_TD, ctx.words.gradient, rows_TD, num_tokens, width, math.sqrt(width),
+            *arguments(ctx.dropout), ROWS=rows, BLOCK=block, DROPS=drops(ctx.dropout), ADDS=rows_TD is None,
+            num_warps=NUM_WARPS,
         )  # fmt: skip
-        return (None,) * 7
+        if rows_TD is not None:
+            # Torch's own sorts the words first, and adds up each in the order of the text.
+            num_words = ctx.words.gradient.shape[0]
+            summed_VD = torch.ops.aten.embedding_dense_backward(rows_TD, ctx.ids_T, num_words, -1, False)
+            ctx.words.gradient.add_(summed_VD)
+        return (None,) * 8
 
 
 def embed(
@@ -94,7 +106,8 @@ def embed(
     positions_PD: torch.Tensor,
     dropout: Dropout,
     dtype: torch.dtype,
+    deterministic: bool = False,
 ) -> torch.Tensor:
     """Vectors of the tokens whose sentences begin at `first_T`. `root` needs a gradient and gets none: it is what a
     backward pass is looking for when it comes here."""
-    return _Embedding.apply(root, ids_T, first_T, words, positions_PD, dropout, dtype)  # type: ignore[no-any-return]
+    return _Embedding.apply(root, ids_T, first_T, words, positions_PD, dropout, dtype, deterministic)  # type: ignore[no-any-return]

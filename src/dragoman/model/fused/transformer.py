@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from dragoman.model.flat import FlatModel
 from dragoman.model.fused.activation import activate
@@ -18,34 +19,39 @@ from dragoman.model.fused.embedding import embed
 from dragoman.model.fused.loss import linear_cross_entropy
 from dragoman.model.fused.norm import add_norm, norm_only
 from dragoman.model.fused.weight import Norm, Weight, product
-from dragoman.model.transformer import (
-    CrossAttention,
-    DecoderLayer,
-    EncoderLayer,
-    FeedForward,
-    SelfAttention,
-    Transformer,
-)
+from dragoman.model.transformer import CrossAttention, FeedForward, Residual, SelfAttention, Transformer
 
 Change = tuple[torch.Tensor, Weight | None]
+DECODER_SITES = 1_000_000  # where dropout of the decoder begins to count
 
 
 class FusedTransformer:
-    """Computes with a rounded copy of the weights, which `refresh` renews after every update."""
+    """Computes with a rounded copy of the weights, which `refresh` renews after every update.
 
-    def __init__(self, model: Transformer, flat: FlatModel, dtype: torch.dtype, stream: torch.dtype) -> None:
+    With `recomputes`, a layer keeps only what enters it and is computed again in the backward pass: a third more work
+    for a fraction of the memory. With `deterministic`, no sum depends on which program comes first.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        flat: FlatModel,
+        dtype: torch.dtype,
+        recomputes: bool = False,
+        deterministic: bool = False,
+    ) -> None:
         self.model = model
         self.flat = flat
         self.dtype = dtype
-        self.stream = stream  # what sublayers add to
         self.rounded = flat.weights.to(dtype)
         views = zip(
             flat.parameters, flat.views(flat.weights), flat.views(self.rounded), flat.views(flat.gradient), strict=True
         )
         self._weights = {id(parameter): Weight(*three) for parameter, *three in views}
         self._root = torch.zeros(1, device=flat.weights.device, requires_grad=True)
-        self._pre = model.config.norm == "pre"
-        self._sites = 0
+        self._is_pre = model.config.norm == "pre"
+        self._recomputes = recomputes
+        self._deterministic = deterministic
 
     def refresh(self) -> None:
         """After the weights have changed."""
@@ -53,71 +59,86 @@ class FusedTransformer:
 
     def losses(self, batch: PackedBatch, smoothing: float) -> tuple[torch.Tensor, torch.Tensor]:
         """(loss to go back from, [loss, nll]), sums over the batch; gradients are scaled as the batch says."""
-        self._sites = 0
-        memory_SD = self._encode(batch)
-        hidden_TD = self._decode(batch, memory_SD)
-        words = self._weight(self.model.embedding.weight)
+        model = self.model
+        x_SD = self._embed(batch, "source_ids", "source_first", 0)
+        memory_SD = self._stack(x_SD, None, model.encoder, model.encoder_norm, batch, 1)
+        x_TD = self._embed(batch, "input_ids", "target_first", DECODER_SITES)
+        hidden_TD = self._stack(x_TD, memory_SD, model.decoder, model.decoder_norm, batch, DECODER_SITES + 1)
+        words = self._weight(model.embedding.weight)
         labels_T = batch.part("labels")
         return linear_cross_entropy(hidden_TD, words, labels_T, batch.weights_T, batch.scale, smoothing)
 
-    def _encode(self, batch: PackedBatch) -> torch.Tensor:
-        x_SD = self._embed(batch, "source_ids", "source_first")
-        layers: Sequence[EncoderLayer] = list(self.model.encoder)  # type: ignore[assignment]
-        residuals = [residual for layer in layers for residual in (layer.self_attention, layer.feed_forward)]
-        norms = self._norms([residual.norm for residual in residuals], self.model.encoder_norm)
-        x_SD, n_SD = self._enter(x_SD, norms)
-        for residual in residuals:
-            match residual.sublayer:
-                case SelfAttention() as part:
-                    change = self._self_attention(part, n_SD, batch.among_source)
-                case part:
-                    change = self._feed_forward(part, n_SD, batch)  # type: ignore[arg-type]
-            x_SD, n_SD = self._leave(x_SD, change, norms, batch)
-        return n_SD
+    def _embed(self, batch: PackedBatch, ids: str, first: str, site: int) -> torch.Tensor:
+        return embed(
+            self._root,
+            batch.part(ids),
+            batch.part(first),
+            self._weight(self.model.embedding.weight),
+            self.model.positions,  # type: ignore[arg-type]
+            Dropout(self.model.config.dropout, site, batch.seed),
+            self.dtype,
+            self._deterministic,
+        )
 
-    def _decode(self, batch: PackedBatch, memory_SD: torch.Tensor) -> torch.Tensor:
-        x_TD = self._embed(batch, "input_ids", "target_first")
-        layers: Sequence[DecoderLayer] = list(self.model.decoder)  # type: ignore[assignment]
-        residuals = [
-            residual
-            for layer in layers
-            for residual in (layer.self_attention, layer.cross_attention, layer.feed_forward)
-        ]
-        norms = self._norms([residual.norm for residual in residuals], self.model.decoder_norm)
-        x_TD, n_TD = self._enter(x_TD, norms)
-        for residual in residuals:
-            match residual.sublayer:
-                case SelfAttention() as part:
-                    change = self._self_attention(part, n_TD, batch.among_target)
-                case CrossAttention() as part:
-                    change = self._cross_attention(part, n_TD, memory_SD, batch.to_source)
-                case part:
-                    change = self._feed_forward(part, n_TD, batch)  # type: ignore[arg-type]
-            x_TD, n_TD = self._leave(x_TD, change, norms, batch)
+    def _stack(
+        self,
+        x_TD: torch.Tensor,
+        memory_SD: torch.Tensor | None,
+        layers: nn.ModuleList,
+        last_norm: nn.Module,
+        batch: PackedBatch,
+        site: int,
+    ) -> torch.Tensor:
+        """All layers of the encoder, or, with a memory, of the decoder; what comes out normed."""
+        residuals: list[list[Residual]] = [list(layer.children()) for layer in layers]  # type: ignore[arg-type]
+        own_norms = [residual.norm for layer in residuals for residual in layer]
+        # In the order of use: of pre-norm the first comes before all layers, and one more at the end.
+        norms = [self._norm(norm) for norm in ([*own_norms, last_norm] if self._is_pre else own_norms)]
+        n_TD = norm_only(x_TD, norms.pop(0), self.dtype) if self._is_pre else x_TD
+        for layer in residuals:
+            own, norms = norms[: len(layer)], norms[len(layer) :]
+            context = (memory_SD, layer, own, batch, site)
+            if self._recomputes:
+                x_TD, n_TD = checkpoint(  # type: ignore[misc]
+                    self._layer, x_TD, n_TD, *context, use_reentrant=False, preserve_rng_state=False
+                )
+            else:
+                x_TD, n_TD = self._layer(x_TD, n_TD, *context)
+            site += 2 * len(layer)
         return n_TD
 
-    def _embed(self, batch: PackedBatch, ids: str, first: str) -> torch.Tensor:
-        words = self._weight(self.model.embedding.weight)
-        positions_PD: torch.Tensor = self.model.positions  # type: ignore[assignment]
-        dropout = self._dropout(self.model.config.dropout, batch)
-        return embed(self._root, batch.part(ids), batch.part(first), words, positions_PD, dropout, self.stream)
-
-    def _norms(self, own: list[nn.LayerNorm], last: nn.Module) -> list[Norm]:
-        """In the order of use: of pre-norm one more, since the stream is normed at its end too."""
-        used = [*own, last] if self._pre else own
-        return [Norm(self._weight(norm.weight), self._weight(norm.bias)) for norm in used][::-1]  # type: ignore[arg-type]
-
-    def _enter(self, x_TD: torch.Tensor, norms: list[Norm]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The stream, and what the first sublayer reads of it."""
-        return (x_TD, norm_only(x_TD, norms.pop(), self.dtype)) if self._pre else (x_TD, x_TD.to(self.dtype))
-
-    def _leave(
-        self, x_TD: torch.Tensor, change: Change, norms: list[Norm], batch: PackedBatch
+    def _layer(
+        self,
+        x_TD: torch.Tensor,
+        n_TD: torch.Tensor,
+        memory_SD: torch.Tensor | None,
+        residuals: Sequence[Residual],
+        norms: Sequence[Norm],
+        batch: PackedBatch,
+        site: int,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The stream after a sublayer, and what the next one reads of it."""
-        dropout = self._dropout(self.model.config.dropout, batch)
-        x_TD, n_TD = add_norm(x_TD, *change, norms.pop(), dropout)
-        return (x_TD, n_TD) if self._pre else (n_TD, n_TD)
+        """The stream after a layer, and what the next one reads of it. Two sites of dropout for each sublayer."""
+        for number, (residual, norm) in enumerate(zip(residuals, norms, strict=True)):
+            own_site = site + 2 * number
+            change_TD, bias = self._change(residual.sublayer, n_TD, memory_SD, batch, own_site + 1)
+            x_TD, n_TD = add_norm(x_TD, change_TD, bias, norm, Dropout(residual.dropout, own_site, batch.seed))
+            if not self._is_pre:
+                x_TD = n_TD
+        return x_TD, n_TD
+
+    def _change(
+        self, part: nn.Module, n_TD: torch.Tensor, memory_SD: torch.Tensor | None, batch: PackedBatch, site: int
+    ) -> Change:
+        match part:
+            case SelfAttention():
+                return self._self_attention(part, n_TD, batch.among_source if memory_SD is None else batch.among_target)
+            case CrossAttention():
+                assert memory_SD is not None, "only a decoder looks at the source"
+                return self._cross_attention(part, n_TD, memory_SD, batch.to_source)
+            case FeedForward():
+                return self._feed_forward(part, n_TD, Dropout(part.dropout, site, batch.seed))
+            case _:
+                raise AssertionError(f"no such sublayer: {part}")
 
     def _self_attention(self, part: SelfAttention, n_TD: torch.Tensor, sight: Sight) -> Change:
         weight, bias = self._linear(part.qkv)
@@ -136,17 +157,15 @@ class FusedTransformer:
         weight, bias = self._linear(part.out)
         return product(mixed_TD, weight), bias
 
-    def _feed_forward(self, part: FeedForward, n_TD: torch.Tensor, batch: PackedBatch) -> Change:
+    def _feed_forward(self, part: FeedForward, n_TD: torch.Tensor, dropout: Dropout) -> Change:
         weight, bias = self._linear(part.up)
         assert bias is not None, "feed-forward layers have biases"
-        dropout = self._dropout(part.dropout, batch)
         h_TF = activate(product(n_TD, weight), bias, self.model.config.activation, dropout)
         weight, bias = self._linear(part.down)
         return product(h_TF, weight), bias
 
-    def _dropout(self, rate: float, batch: PackedBatch) -> Dropout:
-        self._sites += 1
-        return Dropout(rate, self._sites, batch.seed)
+    def _norm(self, norm: nn.Module) -> Norm:
+        return Norm(self._weight(norm.weight), self._weight(norm.bias))  # type: ignore[arg-type]
 
     def _linear(self, linear: nn.Linear) -> tuple[Weight, Weight | None]:
         return self._weight(linear.weight), None if linear.bias is None else self._weight(linear.bias)
