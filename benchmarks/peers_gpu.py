@@ -40,7 +40,7 @@ from typing import Any
 import numpy as np
 
 PEERS = Path(__file__).resolve().parent / "peers"
-NAMES = ("eole", "joeynmt", "huggingface")
+NAMES = ("dragoman", "eole", "joeynmt", "huggingface")
 MAX_LENGTH = 120  # pieces of a pair's longer side
 MAX_WORDS = 40_000  # of a vocabulary; the synthetic text has 32,000
 SPECIAL = ("<unk>", "<pad>", "<s>", "</s>")
@@ -61,9 +61,9 @@ class Scale:
     bucket: int = 262_144
     workers: int = 4
     pairs: int = 90_000
-    steps: int = 250
+    steps: int = 150
     report: int = 50
-    warmup: int = 100
+    warmup: int = 50
     trainer_steps: int = 120
     trainer_warmup: int = 40
     cuda: bool = True
@@ -149,6 +149,7 @@ def toolkits(work: Path, scale: Scale, num_words: int) -> list[Toolkit]:
     python = sys.executable
     eole = [python, "-c", "from eole.bin.main import main; main()", "train", "-config", str(work / "eole.yaml")]
     joeynmt = [python, "-m", "joeynmt", "train", str(work / "joeynmt.yaml"), "--skip-test"]
+    dragoman = [python, str(PEERS / "dragoman_trainer.py"), "--settings", json.dumps(values)]
     marian = [python, str(PEERS / "marian_trainer.py"), "--settings", json.dumps(values)]
     shape = f"{scale.layers}+{scale.layers} layers, {scale.hidden}/{scale.ffn}, {scale.heads} heads"
     size = f"{shape}, {num_words} words, dropout 0.1, smoothing 0.1"
@@ -157,6 +158,7 @@ def toolkits(work: Path, scale: Scale, num_words: int) -> list[Toolkit]:
     by_bucket = f"buckets of {scale.bucket} pairs, {scale.workers} workers"
     by_length = f"grouped by length, fused AdamW, {scale.workers} workers"
     return [
+        Toolkit("dragoman", "dragoman", dragoman, read_marian, f"{size}, {bf16}, {scale.batch_tokens} tokens a batch"),
         Toolkit("eole", "eole", eole, read_eole, f"{size}, {bf16} autocast, {tokens}, {by_bucket}, AdamW"),
         Toolkit("joeynmt", "joeynmt", joeynmt, read_joeynmt, f"{size}, {fp16} autocast, {tokens}, no bucketing, AdamW"),
         Toolkit("huggingface", "transformers", marian, read_marian, f"{size}, {bf16} autocast, {pairs}, {by_length}"),

@@ -31,7 +31,7 @@ from dragoman.data.shards import ID_TYPE, Shard, open_shards
 from dragoman.model.size import size_of
 from dragoman.recipe import load_recipe
 from dragoman.train.build import build_model
-from dragoman.train.optim import Adam
+from dragoman.train.optim import Optimizer
 from dragoman.train.passes import make_passes
 from dragoman.train.synthetic import FIRST_ID, SyntheticShard
 
@@ -103,7 +103,7 @@ def bare_step(recipe: Recipe, shard: Shard, product: float, by_kernel: bool) -> 
     built = build_model(recipe, recipe.vocab.size, device)
     plan = BatchPlan([shard], recipe.batch, 1)  # type: ignore[arg-type]
     passes = make_passes(built, recipe, plan)
-    optimizer = Adam(built.flat, recipe.optim, built.rounded)
+    optimizer = Optimizer(built.flat, recipe.optim, built.rounded)
     batches = [plan.batch(plan.step(step), 0) for step in range(1, NUM_PIECES + 1)]
     pieces = [passes.piece(batch, 0) for batch in batches]
     tokens = statistics.fmean(batch.num_target_tokens for batch in batches)

@@ -103,7 +103,9 @@ class CutBatch(BatchConfig):
 class OptimConfig(Section):
     """Optimizer and learning rate."""
 
-    method: Literal["adamw", "adam"] = Field("adamw", description="adam adds weight decay to the gradient")
+    method: Literal["adamw", "adam", "muon"] = Field(
+        "adamw", description="adam adds weight decay to the gradient; muon: matrices by Muon, the rest by adamw"
+    )
     betas: Annotated[list[float], Field(min_length=2, max_length=2)] = Field(
         [0.9, 0.98], description="decay of Adam's two averages"
     )

@@ -20,7 +20,7 @@ from fused_reference import (
 from dragoman.config import OptimConfig
 from dragoman.model.flat import FlatModel
 from dragoman.model.fused.words import Slots
-from dragoman.train.optim import Adam
+from dragoman.train.optim import Optimizer
 
 pytestmark = needs_kernels
 SLOTS = Slots(320, 320, (32, 32, 32))  # more than the tokens: a tail that belongs to no sentence
@@ -264,7 +264,7 @@ def test_adam_moves_as_torch_does_and_leaves_out_what_is_not_finite(method, deca
         torch.manual_seed(1)
         flats.append(FlatModel(torch.nn.Sequential(torch.nn.Linear(30, 70), torch.nn.Linear(70, 11)).to(DEVICE)))
     rounded = torch.zeros_like(flats[0].weights, dtype=torch.bfloat16)
-    ours, torchs = Adam(flats[0], config, rounded), Adam(flats[1], config)
+    ours, torchs = Optimizer(flats[0], config, rounded), Optimizer(flats[1], config)
     for step in range(5):
         gradient = random_tensor(flats[0].weights.numel(), seed=step)
         if step == 2:

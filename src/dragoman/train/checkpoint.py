@@ -34,7 +34,7 @@ from dragoman.run.checkpoint_files import (
     state_digest,
 )
 from dragoman.run.folder import RunFolder
-from dragoman.train.optim import Adam
+from dragoman.train.optim import Optimizer
 from dragoman.train.progress import Progress
 
 PREFIX = "optimizer."  # of a replica's averages in its rank's file
@@ -48,7 +48,7 @@ class Checkpoints:
         folder: RunFolder,
         world: World,
         model: torch.nn.Module,
-        optimizer: Adam,
+        optimizer: Optimizer,
         sync: Sync,
         recipe: Recipe,
         vocab_path: Path,

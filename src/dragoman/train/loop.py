@@ -22,7 +22,7 @@ from dragoman.train.exchange import settle_exchange
 from dragoman.train.feed import feed
 from dragoman.train.job import Job
 from dragoman.train.meter import Meter
-from dragoman.train.optim import Adam
+from dragoman.train.optim import Optimizer
 from dragoman.train.passes import make_passes
 from dragoman.train.progress import SaveTimer
 from dragoman.train.promise import measure_run, promise_run
@@ -40,7 +40,7 @@ def train(job: Job, world: World) -> str:
     plan = BatchPlan(data.shards, job.cut_recipe.batch, recipe.train.seed)
     built = build_model(recipe, vocab.size, world.device, job.init, job.recomputes)
     model, flat = built.model, built.flat
-    optimizer = Adam(flat, recipe.optim, built.rounded, built.scale)
+    optimizer = Optimizer(flat, recipe.optim, built.rounded, built.scale)
     passes = make_passes(built, recipe, plan)
     profile = measure_run(job, world, built, passes, optimizer, plan)
     exchange = settle_exchange(job, world, profile)

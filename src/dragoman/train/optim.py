@@ -1,4 +1,4 @@
-"""Adam over a model's flat vectors, and its averages as tensors for a file.
+"""Adam over a model's flat vectors (with Muon for its matrices, if wanted), and its averages as tensors for a file.
 
 What torch.optim does, without its import of a compiler (a second of every start) and without a wait for the device:
 whether a gradient is finite is seen and obeyed where it lies.
@@ -10,12 +10,13 @@ import torch
 
 from dragoman.config import OptimConfig
 from dragoman.model.flat import FlatModel
+from dragoman.train.muon import Muon, is_matrix
 from dragoman.train.scale import LossScale
 
 STEP, FIRST, SECOND = "step", "exp_avg", "exp_avg_sq"  # names of torch.optim's state, which a file keeps
 
 
-class Adam:
+class Optimizer:
     """Adam or AdamW: matrices decay, the rest does not.
 
     `rounded`, where there is one, follows the weights; by `scale`, where there is one, gradients come multiplied.
@@ -36,7 +37,9 @@ class Adam:
         self._first = torch.zeros_like(flat.weights)
         self._second = torch.zeros_like(flat.weights)
         self._groups = self._decay_groups()
-        self._decayed = self._decay_mask() if config.weight_decay and rounded is not None else None
+        self._muon = Muon(flat, self._first, config) if config.method == "muon" else None
+        has_kinds = config.weight_decay > 0 or self._muon is not None
+        self._kinds = self._kind_mask() if has_kinds and rounded is not None else None
 
     def update(self, rate: float) -> torch.Tensor:
         """Move the weights and zero the gradient; its norm before clipping. Nothing moves where that is not finite."""
@@ -45,7 +48,10 @@ class Adam:
         norm = torch.linalg.vector_norm(self._flat.gradient)
         if self._scale is not None:
             self._scale.note(norm)
-        self._num_updates += torch.isfinite(norm)
+        is_finite = torch.isfinite(norm)
+        self._num_updates += is_finite
+        if self._muon is not None:
+            self._muon.update(rate, self._clip_factor(norm), is_finite)
         if self._rounded is not None:
             self._update_fused(norm, rate)
         else:
@@ -57,13 +63,13 @@ class Adam:
 
         assert self._rounded is not None
         averages = (self._first, self._second)
-        update_weights(self._flat, self._rounded, averages, self._decayed, self._num_updates, norm, rate, self._config)
+        update_weights(self._flat, self._rounded, averages, self._kinds, self._num_updates, norm, rate, self._config)
 
     def _update_by_torch(self, norm: torch.Tensor, rate: float) -> None:
         config = self._config
         if config.max_norm:
-            self._flat.gradient.mul_(torch.clamp(config.max_norm / (norm + 1e-6), max=1.0))
-        update: Any = torch.ops.aten._fused_adamw_ if config.method == "adamw" else torch.ops.aten._fused_adam_
+            self._flat.gradient.mul_(self._clip_factor(norm))
+        update: Any = torch.ops.aten._fused_adam_ if config.method == "adam" else torch.ops.aten._fused_adamw_
         is_left_out = (~torch.isfinite(norm)).float()
         for decay, tensors in self._groups:
             update(
@@ -81,21 +87,34 @@ class Adam:
             )
         self._flat.gradient.zero_()
 
+    def _clip_factor(self, norm: torch.Tensor) -> torch.Tensor:
+        limit = self._config.max_norm
+        return torch.clamp(limit / (norm + 1e-6), max=1.0) if limit else torch.ones_like(norm)
+
     def _decay_groups(self) -> list[tuple[float, list[list[torch.Tensor]]]]:
         """Decay, and weights, gradients and both averages of the parameters that have it."""
         vectors = (self._flat.weights, self._flat.gradient, self._first, self._second)
         rows: list[tuple[torch.Tensor, ...]] = list(zip(*(self._flat.views(vector) for vector in vectors), strict=True))
-        kinds = (
-            (self._config.weight_decay, [row for row in rows if row[0].dim() > 1]),
-            (0.0, [row for row in rows if row[0].dim() <= 1]),
-        )
-        return [(decay, [list(column) for column in zip(*chosen, strict=True)]) for decay, chosen in kinds if chosen]
+        by_decay: dict[float, list[tuple[torch.Tensor, ...]]] = {self._config.weight_decay: [], 0.0: []}
+        for name, row in zip(self._flat.names, rows, strict=True):
+            if not self._is_others(name, row[0]):
+                by_decay[self._config.weight_decay if row[0].dim() > 1 else 0.0].append(row)
+        return [
+            (decay, [list(column) for column in zip(*chosen, strict=True)])
+            for decay, chosen in by_decay.items()
+            if chosen
+        ]
 
-    def _decay_mask(self) -> torch.Tensor:
+    def _kind_mask(self) -> torch.Tensor:
+        """As the fused update wants to know it."""
         mask = torch.zeros(self._flat.weights.shape, dtype=torch.uint8, device=self._flat.weights.device)
-        for view in self._flat.views(mask):
-            view.fill_(view.dim() > 1)
+        for name, view in zip(self._flat.names, self._flat.views(mask), strict=True):
+            view.fill_(2 if self._is_others(name, view) else int(view.dim() > 1))
         return mask
+
+    def _is_others(self, name: str, weights: torch.Tensor) -> bool:
+        """Whether Muon moves it."""
+        return self._config.method == "muon" and is_matrix(name, weights)
 
     def reset(self) -> None:
         """As it was before its first update."""

@@ -27,7 +27,7 @@ from dragoman.train.build import Built
 from dragoman.train.feed import feed
 from dragoman.train.job import recipe_hash
 from dragoman.train.memory import free_gpu_bytes
-from dragoman.train.optim import Adam
+from dragoman.train.optim import Optimizer
 from dragoman.train.passes import Passes
 
 NUM_PASSES, MOST_PASSES = 6, 30  # the first one is not counted
@@ -48,7 +48,7 @@ def measure_compute(
     recipe: CutRecipe,
     built: Built,
     passes: Passes,
-    optimizer: Adam,
+    optimizer: Optimizer,
     plan: BatchPlan,
     *,
     methods: Literal["all", "wanted", "none"] = "all",
@@ -169,7 +169,7 @@ def _stand_in(flat: FlatModel) -> FlatModel:
     return result
 
 
-def _update_seconds(world: World, flat: FlatModel, optimizer: Adam) -> float:
+def _update_seconds(world: World, flat: FlatModel, optimizer: Optimizer) -> float:
     """What a step does to the flat vectors: clip, update, and zero for the next one. With a rate of zero."""
     taken: list[float] = []
     for _ in range(NUM_UPDATES):

@@ -22,7 +22,7 @@ from dragoman.run.promise import ComputeProfile
 from dragoman.train.build import build_model
 from dragoman.train.memory import naming_batch
 from dragoman.train.microbatches import agree_on_cut
-from dragoman.train.optim import Adam
+from dragoman.train.optim import Optimizer
 from dragoman.train.passes import make_passes
 from dragoman.train.profile import measure_compute
 from dragoman.train.profile_task import MARK, ProfileTask, read_task
@@ -65,7 +65,7 @@ def _compute(task: ProfileTask, recipe: Recipe, world: World, say: Callable[[str
     plan = BatchPlan(shards, own.batch, recipe.train.seed)
     with naming_batch(own.batch, world):
         built = build_model(recipe, vocab_size, world.device, recomputes=recomputes)
-        optimizer = Adam(built.flat, recipe.optim, built.rounded, built.scale)
+        optimizer = Optimizer(built.flat, recipe.optim, built.rounded, built.scale)
         return measure_compute(world, own, built, make_passes(built, recipe, plan), optimizer, plan, say=say)
 
 

@@ -22,7 +22,7 @@ from dragoman.run.records import Exchange
 from dragoman.train.build import Built
 from dragoman.train.describe import describe_hosts
 from dragoman.train.job import Job, recipe_hash
-from dragoman.train.optim import Adam
+from dragoman.train.optim import Optimizer
 from dragoman.train.passes import Passes
 from dragoman.train.profile import measure_compute
 
@@ -30,7 +30,7 @@ from dragoman.train.profile import measure_compute
 ANSWER_SECONDS = 480.0
 
 
-def measure_run(job: Job, world: World, built: Built, passes: Passes, optimizer: Adam, plan: BatchPlan) -> Profile:
+def measure_run(job: Job, world: World, built: Built, passes: Passes, optimizer: Optimizer, plan: BatchPlan) -> Profile:
     """Compute and link of these ranks; where an earlier attempt measured the same, what it found."""
     hosts = tuple(
         HostProfile(host.name, host.cpu, host.num_cores, host.memory_bytes, host.gpus, host.num_ranks)

@@ -3,10 +3,11 @@
 Every rank ends with the same results, so that decisions drawn from them are the same everywhere.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from dragoman.data.shards import EvalSet, ShardSet
 from dragoman.data.vocab import EOS_ID, Vocab
 from dragoman.dist.world import World
 from dragoman.model.loss import token_nll
-from dragoman.model.search import SearchOptions, search
+from dragoman.model.search import SearchOptions, release, search, sentences_at_once
 from dragoman.model.transformer import Transformer
 from dragoman.run.records import EvalRecord, EvalSentence
 from dragoman.score import quick_bleu_chrf
@@ -50,6 +51,7 @@ class Validator:
 
     def __init__(self, data: ShardSet, plan: BatchPlan, vocab: Vocab, recipe: Recipe, world: World) -> None:
         self.config: EvaluateConfig = recipe.evaluate
+        self.kernels = recipe.train.kernels
         self.vocab = vocab
         self.world = world
         self.target_language = data.manifest.target_language
@@ -131,17 +133,22 @@ class Validator:
         encoded = [self.vocab.encode_source(line) for line in dev_set.sources[:num_sentences]]
         sources = [[*ids[: self.longest - 1], EOS_ID] for ids, _ in encoded]
         order = sorted(range(num_sentences), key=lambda i: -len(sources[i]))
-        beam = self.config.beam
-        batches = _cut(order, [len(source) * beam for source in sources])
+        options = SearchOptions(beam=self.config.beam, kernels=self.kernels)
+        most = sentences_at_once(model, options)
+        if most is None:
+            batches = _cut(order, [len(source) * options.beam for source in sources])
+        else:
+            batches = _share(order, most, self.world.size)
         mine: list[tuple[int, str]] = []
         for indices in batches[self.world.rank :: self.world.size]:
             longest = min(self.longest, 2 * len(sources[indices[0]]) + 20)
-            options = SearchOptions(beam=beam, max_length=longest)
+            options = replace(options, max_length=longest)
             found = search(model, [sources[i] for i in indices], EOS_ID, options)
             mine.extend(
                 (i, self.vocab.decode_target(best[0].ids, encoded[i][1]))
                 for i, best in zip(indices, found, strict=True)
             )
+        release(model)  # training wants the memory back
         return [text for _, text in sorted(_merged(self.world.gather(mine)))]
 
 
@@ -171,6 +178,13 @@ def _cut(order: Sequence[int], tokens: Sequence[int]) -> list[list[int]]:
         batches[-1].append(index)
         room -= tokens[index]
     return batches
+
+
+def _share(order: Sequence[int], most: int, num_ranks: int) -> list[list[int]]:
+    """Neighbours in `order` together, at most so many, in as many batches for every rank."""
+    num_batches = num_ranks * math.ceil(len(order) / (most * num_ranks))
+    size = math.ceil(len(order) / num_batches)
+    return [list(order[first : first + size]) for first in range(0, len(order), size)]
 
 
 def _merged(parts: list[list[list]]) -> list[list]:

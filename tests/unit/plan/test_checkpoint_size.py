@@ -22,7 +22,7 @@ from dragoman.plan.machines import parse_machines
 from dragoman.plan.setting import Setting, setting_of_machines, with_sync
 from dragoman.plan.traffic import sync_of
 from dragoman.recipe import load_recipe
-from dragoman.train.optim import Adam
+from dragoman.train.optim import Optimizer
 from small_runs import tiny_recipe
 from thread_worlds import run_ranks
 
@@ -36,7 +36,7 @@ def test_weights_and_optimizer_byte_for_byte(tmp_path):
     setting = setting_of(with_sync(setting_of(recipe), sync_of("dense")).recipe)
     model = Transformer(recipe.model, recipe.vocab.size)
     save_tensors(dict(model.state_dict()), tmp_path / "weights")
-    save_tensors(Adam(FlatModel(model), recipe.optim).tensors(), tmp_path / "optimizer")
+    save_tensors(Optimizer(FlatModel(model), recipe.optim).tensors(), tmp_path / "optimizer")
     files = checkpoint_files(setting)
     assert files["weights.safetensors"] == (tmp_path / "weights").stat().st_size
     assert files["optimizer.safetensors"] == (tmp_path / "optimizer").stat().st_size
@@ -68,7 +68,7 @@ def test_what_a_rank_keeps_byte_for_byte(tmp_path, method, settings):
         sync.settle()
         own = sync.state()
         if sync.has_replicas:
-            averages = Adam(flat, recipe.optim).tensors()
+            averages = Optimizer(flat, recipe.optim).tensors()
             own |= {f"optimizer.{name}": tensor for name, tensor in averages.items()}
         path = tmp_path / f"rank-{world.rank}"
         save_tensors(own, path)

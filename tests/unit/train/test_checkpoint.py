@@ -24,7 +24,7 @@ from dragoman.run.folder import RunFolder, create_run_folder
 from dragoman.run.records import EvalRecord
 from dragoman.train import checkpoint
 from dragoman.train.checkpoint import Checkpoints, keep_checkpoints, save_average
-from dragoman.train.optim import Adam
+from dragoman.train.optim import Optimizer
 from dragoman.train.progress import Progress
 from small_runs import tiny_recipe
 
@@ -39,7 +39,7 @@ class Training:
         torch.manual_seed(1)
         self.model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
         self.flat = FlatModel(self.model)
-        self.optimizer = Adam(self.flat, OptimConfig())
+        self.optimizer = Optimizer(self.flat, OptimConfig())
 
     def checkpoints(self) -> Checkpoints:
         world = World(0, 1, 0, torch.device("cpu"))

@@ -11,7 +11,7 @@ from dragoman.run.reader import read_run
 from dragoman.train.build import resolve_precision
 from dragoman.train.loop import dropout_seed
 from dragoman.train.meter import PHASES
-from dragoman.train.optim import Adam
+from dragoman.train.optim import Optimizer
 from small_runs import records, tiny_recipe, train_here
 
 QUICK = ("evaluate.decode=false", "evaluate.train_pairs=0")
@@ -85,7 +85,7 @@ def test_the_best_and_the_newest_checkpoints_stay(trained_run):
 
 
 def test_an_update_whose_gradient_is_no_number_is_left_out(phrasebook_data, tmp_path, monkeypatch):
-    update, rates = Adam.update, []
+    update, rates = Optimizer.update, []
 
     def spoiled(self, rate):
         rates.extend([rate] if rate else [])  # with a rate of zero it is only timed
@@ -93,7 +93,7 @@ def test_an_update_whose_gradient_is_no_number_is_left_out(phrasebook_data, tmp_
             self._flat.gradient.fill_(torch.nan)
         return update(self, rate)
 
-    monkeypatch.setattr(Adam, "update", spoiled)
+    monkeypatch.setattr(Optimizer, "update", spoiled)
     settings = ("train.max_steps=3", "checkpoint.every_steps=1", "evaluate.every_steps=3", *QUICK)
     assert train_here(phrasebook_data, tmp_path / "run", *settings) == 0
     weights = [load_tensors(tmp_path / f"run/checkpoints/step-0000000{step}/weights.safetensors") for step in (1, 2, 3)]

@@ -6,7 +6,7 @@ import torch
 from dragoman.config import OptimConfig
 from dragoman.model.flat import FlatModel
 from dragoman.train import scale as scale_module
-from dragoman.train.optim import Adam
+from dragoman.train.optim import Optimizer
 from dragoman.train.scale import FIRST, LossScale
 from small_models import backward, small_model
 
@@ -17,7 +17,10 @@ def test_an_update_is_the_same_with_and_without_a_scale():
     models = [small_model(), small_model()]
     scale = LossScale(CPU)
     flats = [FlatModel(model) for model in models]
-    optimizers = [Adam(flats[0], OptimConfig(max_norm=1.0)), Adam(flats[1], OptimConfig(max_norm=1.0), scale=scale)]
+    optimizers = [
+        Optimizer(flats[0], OptimConfig(max_norm=1.0)),
+        Optimizer(flats[1], OptimConfig(max_norm=1.0), scale=scale),
+    ]
     for seed in range(3):
         norms = []
         for model, optimizer, factor in zip(models, optimizers, (1.0, float(scale.value)), strict=True):
@@ -31,7 +34,7 @@ def test_an_update_is_the_same_with_and_without_a_scale():
 def test_an_overflow_moves_nothing_and_halves_the_scale():
     model, scale = small_model(), LossScale(CPU)
     flat = FlatModel(model)
-    optimizer = Adam(flat, OptimConfig(), scale=scale)
+    optimizer = Optimizer(flat, OptimConfig(), scale=scale)
     before = flat.weights.clone()
     flat.gradient[1] = torch.inf
     optimizer.update(0.01)

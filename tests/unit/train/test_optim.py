@@ -8,7 +8,7 @@ from torch import nn
 
 from dragoman.config import OptimConfig
 from dragoman.model.flat import FlatModel
-from dragoman.train.optim import Adam
+from dragoman.train.optim import Optimizer
 from small_models import backward, small_model
 
 
@@ -26,7 +26,7 @@ def torchs(model: nn.Module, config: OptimConfig) -> torch.optim.Optimizer:
 def test_updates_are_those_of_torch(method, max_norm):
     config = OptimConfig(method=method, weight_decay=0.1, betas=[0.8, 0.9], epsilon=1e-7, max_norm=max_norm)
     ours, theirs = small_model(), small_model()
-    flat, other = Adam(FlatModel(ours), config), torchs(theirs, config)
+    flat, other = Optimizer(FlatModel(ours), config), torchs(theirs, config)
     for seed in range(4):
         backward(ours, seed, 10.0)
         norm = flat.update(0.01)
@@ -44,7 +44,7 @@ def test_updates_are_those_of_torch(method, max_norm):
 def test_a_gradient_that_is_not_finite_moves_nothing_and_counts_for_nothing(bad):
     model, twin = small_model(), small_model()
     flats = [FlatModel(model), FlatModel(twin)]
-    optimizers = [Adam(flat, OptimConfig()) for flat in flats]
+    optimizers = [Optimizer(flat, OptimConfig()) for flat in flats]
     for flat, optimizer in zip(flats, optimizers, strict=True):
         backward(model if flat is flats[0] else twin, 1)
         optimizer.update(0.01)
@@ -62,7 +62,7 @@ def test_a_gradient_that_is_not_finite_moves_nothing_and_counts_for_nothing(bad)
 def test_an_optimizer_restored_from_its_tensors_goes_on_with_the_same_bits(method):
     config = OptimConfig(method=method, weight_decay=0.1)
     model = small_model()
-    optimizer = Adam(FlatModel(model), config)
+    optimizer = Optimizer(FlatModel(model), config)
     for seed in (1, 2):
         backward(model, seed)
         optimizer.update(0.01)
@@ -72,7 +72,7 @@ def test_an_optimizer_restored_from_its_tensors_goes_on_with_the_same_bits(metho
     }
     assert tensors["0.weight.step"] == 2
     twin = copy.deepcopy(model)
-    restored = Adam(FlatModel(twin), config)
+    restored = Optimizer(FlatModel(twin), config)
     restored.load(tensors)
     for each, own in ((model, optimizer), (twin, restored)):
         backward(each, 3)

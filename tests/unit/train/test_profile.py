@@ -12,7 +12,7 @@ from dragoman.plan.traffic import method_name
 from dragoman.run.promise import ComputeProfile
 from dragoman.train import profile
 from dragoman.train.build import Built, build_model
-from dragoman.train.optim import Adam
+from dragoman.train.optim import Optimizer
 from dragoman.train.passes import TorchPasses
 from dragoman.train.profile import measure_compute
 from dragoman.train.synthetic import SyntheticShard
@@ -30,7 +30,7 @@ def made(shards=None) -> tuple[Built, BatchPlan]:
 
 def measured(world: World, methods: str = "none") -> ComputeProfile:
     built, plan = made()
-    passes, optimizer = TorchPasses(built, tiny_recipe()), Adam(built.flat, tiny_recipe().optim)
+    passes, optimizer = TorchPasses(built, tiny_recipe()), Optimizer(built.flat, tiny_recipe().optim)
     return measure_compute(world, tiny_recipe(), built, passes, optimizer, plan, methods=methods)
 
 
@@ -38,7 +38,7 @@ def test_weights_gradient_and_luck_stay_as_they_were(phrasebook_data):
     built, plan = made(open_shards(phrasebook_data).shards)
     flat = built.flat
     weights, luck = flat.weights.clone(), torch.get_rng_state()
-    passes, optimizer = TorchPasses(built, tiny_recipe()), Adam(flat, tiny_recipe().optim)
+    passes, optimizer = TorchPasses(built, tiny_recipe()), Optimizer(flat, tiny_recipe().optim)
     found = measure_compute(World(0, 1, 0, CPU), tiny_recipe(), built, passes, optimizer, plan)
     assert not any(tensor.any() for tensor in optimizer.tensors().values())
     assert torch.equal(flat.weights, weights)
