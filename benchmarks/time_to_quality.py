@@ -1,0 +1,128 @@
+"""How good a model is after so many seconds: `dragoman train` from prepared data, start-up and compilation included.
+
+    python benchmarks/time_to_quality.py --data DIR [--recipe base] [--seconds 120] [--set KEY=VALUE ...]
+    python benchmarks/time_to_quality.py --data DIR --variants FILE.json
+
+Trains for the given wall-clock time, all of it counted from the command's start, with a schedule that ends then, and
+translates the test set of the data folder with beam 4. One JSON line each: BLEU, and the dev curve by seconds. FILE.json
+holds a list of `{"name": ..., "recipe": ..., "seconds": ..., "set": [...]}`, run one after the other. `--test none` leaves
+the test set out, for screening by the dev set.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+TRIAL_STEPS = 120
+SPARE_SECONDS = 2.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--recipe", default="base")
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--variants", type=Path)
+    parser.add_argument("--test", default="beam4", choices=["beam4", "none"])
+    parser.add_argument("--keep", type=Path, help="keep the run folders here")
+    options = parser.parse_args()
+    given = {"name": options.recipe, "recipe": options.recipe, "seconds": options.seconds, "set": options.set}
+    variants = json.loads(options.variants.read_text()) if options.variants else [given]
+    with tempfile.TemporaryDirectory() as spare:
+        folder = options.keep or Path(spare)
+        for number, variant in enumerate(variants):
+            run = folder / f"{number:02d}-{variant['name']}"
+            print(json.dumps(outcome({**given, **variant}, options.data, run, options.test == "beam4")), flush=True)
+
+
+def outcome(variant: dict[str, Any], data: Path, run: Path, is_tested: bool) -> dict[str, Any]:
+    """Train in the time given, and judge."""
+    num_steps, start_seconds = pace_of(variant, data, run)
+    limit = (variant["seconds"] - start_seconds) / 60  # a run counts from its first step
+    began = time.time()
+    train(
+        variant["recipe"], data, run,
+        [*variant["set"], f"train.max_steps={num_steps}", f"train.max_minutes={limit:.4f}"],
+    )  # fmt: skip
+    seconds = time.time() - began
+    steps, evals = read_lines(run / "steps.jsonl"), read_lines(run / "evals.jsonl")
+    result = {
+        "benchmark": "time_to_quality",
+        "name": variant["name"],
+        "recipe": variant["recipe"],
+        "settings": variant["set"],
+        "seconds_allowed": variant["seconds"],
+        "seconds_of_training": round(steps[-1]["time"] - began, 1),
+        "seconds_with_last_evaluation": round(seconds, 1),
+        "steps": len(steps),
+        "planned_steps": num_steps,
+        "target_tokens": sum(step["target_tokens"] for step in steps),
+        "last_rate": steps[-1]["learning_rate"],
+        "dev": [[round(e["time"] - began, 1), round(e["loss"], 4), e["bleu"] and round(e["bleu"], 2)] for e in evals],
+    }
+    if is_tested:
+        result |= judged(run, data)
+    return {**result, **around()}
+
+
+def pace_of(variant: dict[str, Any], data: Path, run: Path) -> tuple[int, float]:
+    """Steps that the time allows, and seconds until the first: by a short trial of the same settings."""
+    trial = run.with_name(run.name + "-trial")
+    quiet = ["evaluate.every_steps=1000000", "evaluate.decode=false", "checkpoint.every_steps=1000000"]
+    began = time.time()
+    train(variant["recipe"], data, trial, [*variant["set"], *quiet, f"train.max_steps={TRIAL_STEPS}"])
+    moments = [step["time"] for step in read_lines(trial / "steps.jsonl")]
+    start = moments[0] - began
+    pace = (moments[-2] - moments[9]) / (len(moments) - 11)
+    spare = variant.get("spare", SPARE_SECONDS)  # for evaluations on the way
+    return max(TRIAL_STEPS, int((variant["seconds"] - start - spare) / pace)), start
+
+
+def train(recipe: str, data: Path, run: Path, settings: list[str]) -> None:
+    command = [sys.executable, "-m", "dragoman.cli", "train", recipe, "--data", str(data), "--run", str(run)]
+    changes = [word for each in settings for word in ("--set", each)]
+    subprocess.run([*command, *changes], check=True, stdout=sys.stderr)
+
+
+def judged(run: Path, data: Path) -> dict[str, Any]:
+    """BLEU of the last checkpoint, or of the average where the recipe makes one, on the test sets."""
+    model = run / "checkpoints/average"
+    model = model if model.exists() else run
+    command = [
+        sys.executable,
+        "-m",
+        "dragoman.cli",
+        "evaluate",
+        str(model),
+        "--data",
+        str(data),
+        "--beam",
+        "4",
+        "--json",
+    ]
+    began = time.time()
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return {"test": json.loads(done.stdout), "test_seconds": round(time.time() - began, 1)}
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def around() -> dict[str, Any]:
+    query = ["nvidia-smi", "--query-gpu=name,clocks.sm,clocks.mem", "--format=csv,noheader"]
+    try:
+        seen = subprocess.run(query, check=False, capture_output=True, text=True).stdout.strip()
+    except OSError:
+        seen = ""
+    return {"gpu": seen or None, "date": time.strftime("%F %R")}
+
+
+if __name__ == "__main__":
+    main()
