@@ -2,36 +2,30 @@
 
 A hypothesis scores the sum of its log-probabilities over length^alpha. A sentence is
 done when it has as many finished hypotheses as the beam is wide (with alpha 0: when its best beam finished).
+On a GPU that runs the fused kernels it is theirs, in `fused.decoder`; here is the one that runs everywhere.
 Shape letters: B sentences still open, K beam, C candidates (2K), V vocabulary.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
+from dragoman.model.found import Found, SearchOptions
+from dragoman.model.fused.decode_room import MOST_ROWS
+from dragoman.model.fused.support import fused_obstacle
 from dragoman.model.incremental import IncrementalDecoder
 from dragoman.model.layout import Layout
 from dragoman.model.transformer import Transformer
 
+if TYPE_CHECKING:
+    from dragoman.model.fused.decoder import Decoder
 
-@dataclass(frozen=True)
-class SearchOptions:
-    """How to search."""
-
-    beam: int = 4
-    length_penalty: float = 1.0
-    max_length: int = 256
-    num_best: int = 1
-
-
-@dataclass(frozen=True)
-class Found:
-    """One finished translation, in pieces."""
-
-    ids: list[int]
-    score: float
+WIDEST_FUSED_BEAM = 32
+_decoders: "WeakKeyDictionary[Transformer, Decoder]" = WeakKeyDictionary()
 
 
 @dataclass
@@ -43,11 +37,52 @@ class _Open:
     top_finished: bool = False
 
 
-@torch.inference_mode()
 def search(
     model: Transformer, sources: Sequence[Sequence[int]], eos_id: int, options: SearchOptions
 ) -> list[list[Found]]:
     """Translate a batch of encoded sentences (each ending in EOS); the best hypotheses first."""
+    if not is_fused(model, options):
+        return _search(model, sources, eos_id, options)
+    found = _decoder_of(model).search(model, sources, eos_id, options)
+    # A number that is too large for 16 bits: rare, but a run must not end by it.
+    lost = [i for i, best in enumerate(found) if not best]
+    if lost:
+        for i, best in zip(lost, _search(model, [sources[i] for i in lost], eos_id, options), strict=True):
+            found[i] = best
+    return found
+
+
+def is_fused(model: Transformer, options: SearchOptions) -> bool:
+    """Whether a search goes through the fused kernels."""
+    weight = model.embedding.weight
+    wanted = options.kernels == "auto" and options.beam <= WIDEST_FUSED_BEAM and weight.dtype == torch.float32
+    return wanted and fused_obstacle(model.config, "bf16", weight.device) is None
+
+
+def sentences_at_once(model: Transformer, options: SearchOptions) -> int | None:
+    """How many sentences of similar length a search likes to get; None where it is tokens that count."""
+    return max(1, MOST_ROWS // options.beam) if is_fused(model, options) else None
+
+
+def release(model: Transformer) -> None:
+    """Give back what searches keep on the device from one call to the next."""
+    _decoders.pop(model, None)
+
+
+def _decoder_of(model: Transformer) -> "Decoder":
+    decoder = _decoders.get(model)
+    if decoder is None or decoder.device != model.embedding.weight.device:
+        from dragoman.model.fused.decoder import Decoder
+
+        decoder = _decoders[model] = Decoder(model)
+    return decoder
+
+
+@torch.inference_mode()
+def _search(
+    model: Transformer, sources: Sequence[Sequence[int]], eos_id: int, options: SearchOptions
+) -> list[list[Found]]:
+    """Through torch's own operations: any device, any model."""
     device = model.embedding.weight.device
     lengths = np.array([len(source) for source in sources])
     ids_S = torch.tensor([piece for source in sources for piece in source], device=device)

@@ -182,8 +182,8 @@ def _cut(order: Sequence[int], tokens: Sequence[int]) -> list[list[int]]:
 
 def _share(order: Sequence[int], most: int, num_ranks: int) -> list[list[int]]:
     """Neighbours in `order` together, at most so many, in as many batches for every rank."""
-    num_batches = num_ranks * math.ceil(len(order) / (most * num_ranks))
-    size = math.ceil(len(order) / num_batches)
+    rounds = max(1, math.ceil(len(order) / (most * num_ranks)))
+    size = max(1, math.ceil(len(order) / (rounds * num_ranks)))
     return [list(order[first : first + size]) for first in range(0, len(order), size)]
 
 

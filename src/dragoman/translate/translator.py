@@ -11,7 +11,7 @@ from dragoman.data.placeholders import Restorations
 from dragoman.data.vocab import EOS_ID, Vocab
 from dragoman.dist.world import pick_device
 from dragoman.errors import DragomanError
-from dragoman.model.search import Found, SearchOptions, search
+from dragoman.model.search import Found, SearchOptions, search, sentences_at_once
 from dragoman.model.transformer import Transformer
 from dragoman.model.weights import load_weights
 from dragoman.translate.model_folder import find_model
@@ -39,6 +39,7 @@ class Translator:
         self.path = folder.path
         self.defaults = recipe.decode
         self.num_cut = 0  # sentences so far that were longer than the model's positions reach
+        self._kernels = recipe.train.kernels
         self._learned_placeholders = recipe.vocab.placeholder_share > 0
         self._vocab = Vocab.load(folder.vocab_path)
         self._model = Transformer(recipe.model, self._vocab.size)
@@ -52,10 +53,11 @@ class Translator:
         length_penalty: float | None = None,
         max_length: int | None = None,
         num_best: int = 1,
-        batch_tokens: int = BATCH_TOKENS,
+        batch_tokens: int | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
-        """The `num_best` translations of every sentence, best first; blank ones stay blank."""
+        """The `num_best` translations of every sentence, best first; blank ones stay blank. `batch_tokens` (source
+        tokens x beam) is what suits the device unless told."""
         beam = max(beam or self.defaults.beam, num_best)
         penalty = self.defaults.length_penalty if length_penalty is None else length_penalty
         longest = min(max_length or self.defaults.max_length, self._model.config.max_positions)
@@ -65,8 +67,9 @@ class Translator:
         sources = [[*ids[:most], EOS_ID] for ids, _ in encoded]
         results: list[list[Hypothesis]] = [[Hypothesis("", 0.0)] * num_best for _ in sentences]
         order = sorted((i for i in range(len(sources)) if len(sources[i]) > 1), key=lambda i: -len(sources[i]))
-        options = SearchOptions(beam, penalty, longest, num_best)
-        for batch in _batches(order, sources, batch_tokens // beam):
+        options = SearchOptions(beam, penalty, longest, num_best, self._kernels)
+        num_sentences = None if batch_tokens else sentences_at_once(self._model, options)
+        for batch in _batches(order, sources, (batch_tokens or BATCH_TOKENS) // beam, num_sentences):
             found = search(self._model, [sources[i] for i in batch], EOS_ID, options)
             for i, best in zip(batch, found, strict=True):
                 results[i] = [self._to_text(each, encoded[i][1]) for each in best]
@@ -88,8 +91,12 @@ def _checked(device: str | None) -> torch.device:
         raise DragomanError(f"there is no device {device!r} here", "use cpu, or cuda where there is a GPU") from None
 
 
-def _batches(order: Sequence[int], sources: Sequence[Sequence[int]], max_tokens: int) -> list[list[int]]:
-    """Longest first, so that memory peaks at once and not after an hour."""
+def _batches(
+    order: Sequence[int], sources: Sequence[Sequence[int]], max_tokens: int, num_sentences: int | None
+) -> list[list[int]]:
+    """Longest first, so that memory peaks at once and not after an hour. By their number, or by tokens."""
+    if num_sentences is not None:
+        return [list(order[first : first + num_sentences]) for first in range(0, len(order), num_sentences)]
     batches: list[list[int]] = []
     for index in order:
         longest = len(sources[batches[-1][0]]) if batches else 0
