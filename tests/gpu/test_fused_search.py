@@ -12,8 +12,8 @@ from fused_reference import DEVICE, INTERPRETED, needs_kernels, random_tensor, r
 from dragoman.data.vocab import EOS_ID
 from dragoman.model import search as search_module
 from dragoman.model.found import SearchOptions
-from dragoman.model.fused import decode_room
-from dragoman.model.fused.decode_room import Room
+from dragoman.model.fused.decoding import room as decode_room
+from dragoman.model.fused.decoding.room import Room
 from dragoman.model.search import search
 from lively_models import SOURCES, lively_model
 
@@ -37,7 +37,7 @@ def ints(values, dtype=torch.int32) -> torch.Tensor:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(("head_width", "step"), [(16, 0), (16, 1), (16, 32), (16, 45), (64, 33)])
 def test_attention_to_the_past(head_width, step, dtype):
-    from dragoman.model.fused.decode_attention import past_attention
+    from dragoman.model.fused.decoding.attention import past_attention
 
     num_heads, num_rows, num_positions = 2, 6, 50
     width = num_heads * head_width
@@ -66,7 +66,7 @@ def _halves(width: int, k: torch.Tensor, v: torch.Tensor):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(("head_width", "beam"), [(16, 1), (16, 4), (16, 17), (64, 4)])
 def test_attention_to_the_source(head_width, beam, dtype):
-    from dragoman.model.fused.decode_attention import source_attention
+    from dragoman.model.fused.decoding.attention import source_attention
 
     lengths = [1, 33, 5, 32, 70]
     num_heads = 2
@@ -90,7 +90,7 @@ def test_attention_to_the_source(head_width, beam, dtype):
     [(7, 7), (300, 8), (2_048, 2), (5_000, 8), (4_500, 33), *([] if INTERPRETED else [(32_768, 8), (65_536, 64)])],
 )
 def test_best_words(vocab_size, num_words, step):
-    from dragoman.model.fused.decode_words import best_words
+    from dragoman.model.fused.decoding.best_words import best_words
 
     logits = random_tensor(6, vocab_size, seed=vocab_size) * 4
     logits[0, EOS_ID] = 60.0  # far ahead, where it may be
@@ -113,7 +113,7 @@ def test_best_words(vocab_size, num_words, step):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, where kernels are interpreted
 def test_a_row_that_overflowed_has_no_chance_and_breaks_nothing():
-    from dragoman.model.fused.decode_words import best_words
+    from dragoman.model.fused.decoding.best_words import best_words
 
     logits = random_tensor(4, 300)
     logits[0, 5] = torch.nan
@@ -132,7 +132,7 @@ def small_graphs(monkeypatch):
 
 
 def decoder_of(model, dtype=torch.float32, room=None):
-    from dragoman.model.fused.decoder import Decoder
+    from dragoman.model.fused.decoding.decoder import Decoder
 
     return Decoder(model, dtype, room)
 
@@ -193,7 +193,7 @@ def test_weights_that_changed_are_seen(small_graphs):
 
 @on_gpu
 def test_a_graph_finds_what_single_steps_find(monkeypatch):
-    from dragoman.model.fused.decode_graph import Recorder
+    from dragoman.model.fused.decoding.graph import Recorder
 
     model = lively_model(vocab_size=3_000, d_model=128, num_heads=2, d_ffn=256).to(DEVICE)
     random = torch.Generator().manual_seed(1)

@@ -2,7 +2,7 @@
 
 A hypothesis scores the sum of its log-probabilities over length^alpha. A sentence is
 done when it has as many finished hypotheses as the beam is wide (with alpha 0: when its best beam finished).
-On a GPU that runs the fused kernels it is theirs, in `fused.decoder`; here is the one that runs everywhere.
+On a GPU that runs the fused kernels it is theirs, in `fused.decoding`; here is the one that runs everywhere.
 Shape letters: B sentences still open, K beam, C candidates (2K), V vocabulary.
 """
 
@@ -15,14 +15,14 @@ import numpy as np
 import torch
 
 from dragoman.model.found import Found, SearchOptions
-from dragoman.model.fused.decode_room import MOST_ROWS
+from dragoman.model.fused.decoding.room import MOST_ROWS
 from dragoman.model.fused.support import fused_obstacle
 from dragoman.model.incremental import IncrementalDecoder
 from dragoman.model.layout import Layout
 from dragoman.model.transformer import Transformer
 
 if TYPE_CHECKING:
-    from dragoman.model.fused.decoder import Decoder
+    from dragoman.model.fused.decoding.decoder import Decoder
 
 WIDEST_FUSED_BEAM = 32
 _decoders: "WeakKeyDictionary[Transformer, Decoder]" = WeakKeyDictionary()
@@ -72,7 +72,7 @@ def release(model: Transformer) -> None:
 def _decoder_of(model: Transformer) -> "Decoder":
     decoder = _decoders.get(model)
     if decoder is None or decoder.device != model.embedding.weight.device:
-        from dragoman.model.fused.decoder import Decoder
+        from dragoman.model.fused.decoding.decoder import Decoder
 
         decoder = _decoders[model] = Decoder(model)
     return decoder

@@ -7,8 +7,8 @@ import torch
 from dragoman.data.vocab import EOS_ID
 from dragoman.model import search as search_module
 from dragoman.model.found import SearchOptions
-from dragoman.model.fused.beam import Beams
-from dragoman.model.fused.beam_log import CLOSES, ENDING, FIELDS, ORIGIN, PARENT, SCORE, WORD, read_log
+from dragoman.model.fused.decoding.beam import Beams
+from dragoman.model.fused.decoding.log import CLOSES, ENDING, FIELDS, ORIGIN, PARENT, SCORE, WORD, read_log
 from dragoman.model.incremental import IncrementalDecoder
 from dragoman.model.layout import Layout
 from dragoman.model.search import search

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dragoman.config import ModelConfig
-from dragoman.model.fused.decode_room import Room, capacity_for, cut_batches, most_sentences, room_in
-from dragoman.model.fused.decode_sources import pack_sources
+from dragoman.model.fused.decoding.room import Room, capacity_for, cut_batches, most_sentences, room_in
+from dragoman.model.fused.decoding.sources import pack_sources
 from dragoman.model.fused.tiles import GROUP, NONE
 
 GB = 1_000_000_000

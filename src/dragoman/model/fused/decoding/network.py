@@ -13,10 +13,10 @@ import triton
 
 from dragoman.model.fused import activation, norm
 from dragoman.model.fused.attention import Sight, run_forward
-from dragoman.model.fused.beam import Beams
-from dragoman.model.fused.decode_attention import past_attention, source_attention
-from dragoman.model.fused.decode_sources import SourceArrays
-from dragoman.model.fused.decode_weights import CrossPart, DecodingWeights, ForwardPart, NormWeights, SelfPart, Stack
+from dragoman.model.fused.decoding.attention import past_attention, source_attention
+from dragoman.model.fused.decoding.beam import Beams
+from dragoman.model.fused.decoding.sources import SourceArrays
+from dragoman.model.fused.decoding.weights import CrossPart, DecodingWeights, ForwardPart, NormWeights, SelfPart, Stack
 from dragoman.model.fused.dropout import arguments
 from dragoman.model.transformer import Transformer
 

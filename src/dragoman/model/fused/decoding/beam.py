@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from dragoman.model.found import SearchOptions
-from dragoman.model.fused.beam_log import FIELDS
+from dragoman.model.fused.decoding.log import FIELDS
 
 NUM_SETTINGS = 5
 

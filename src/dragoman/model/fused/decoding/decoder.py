@@ -11,13 +11,13 @@ from threading import Lock
 import torch
 
 from dragoman.model.found import Found, SearchOptions
-from dragoman.model.fused.beam import Beams
-from dragoman.model.fused.beam_log import read_log
-from dragoman.model.fused.decode_graph import Recorder
-from dragoman.model.fused.decode_network import Network
-from dragoman.model.fused.decode_room import Room, capacity_for, cut_batches, most_sentences, room_in
-from dragoman.model.fused.decode_sources import pack_sources, slots_of
-from dragoman.model.fused.decode_words import best_words
+from dragoman.model.fused.decoding.beam import Beams
+from dragoman.model.fused.decoding.best_words import best_words
+from dragoman.model.fused.decoding.graph import Recorder
+from dragoman.model.fused.decoding.log import read_log
+from dragoman.model.fused.decoding.network import Network
+from dragoman.model.fused.decoding.room import Room, capacity_for, cut_batches, most_sentences, room_in
+from dragoman.model.fused.decoding.sources import pack_sources, slots_of
 from dragoman.model.transformer import Transformer
 
 LOOK_EVERY = 4  # steps between two looks at whether all is done: a look waits for the device
