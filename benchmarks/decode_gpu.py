@@ -11,11 +11,7 @@ takes torch's own operations instead of the fused kernels; `--kernels` says wher
 
 import argparse
 import json
-import re
-import subprocess
-import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +28,7 @@ from dragoman.score import quick_bleu_chrf
 from dragoman.train.synthetic import FIRST_ID, MEDIAN_PIECES, SPREAD
 from dragoman.translate import translator as translator_module
 from dragoman.translate.translator import Translator
+from gpu_state import around, kernel_groups
 
 VOCAB_SIZE, BATCH_SENTENCES = 32_768, 512
 GROUPS = (
@@ -164,20 +161,8 @@ def twice(work: Callable[[], Any], meter: Meter, num_sentences: int, by_kernel: 
         "reserved_gb": round(torch.cuda.max_memory_reserved() / 1e9, 2),
     }
     if by_kernel:
-        result["kernel_ms"] = kernel_groups(work)
+        result["kernel_ms"] = kernel_groups(work, GROUPS)
     return result, found
-
-
-def kernel_groups(work: Callable[[], Any]) -> dict[str, float]:
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
-        work()
-        torch.cuda.synchronize()
-    found: dict[str, float] = defaultdict(float)
-    for event in profiler.events():
-        if event.device_type == torch.autograd.DeviceType.CUDA:
-            group = next((name for name, pattern in GROUPS if re.search(pattern, event.name)), "other")
-            found[group] += event.device_time_total / 1e3
-    return {name: round(ms, 1) for name, ms in sorted(found.items(), key=lambda item: -item[1])}
 
 
 def bleu(texts: Sequence[str], references: Sequence[str], language: str) -> float:
@@ -186,12 +171,6 @@ def bleu(texts: Sequence[str], references: Sequence[str], language: str) -> floa
 
 def read_lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").rstrip("\n").split("\n")
-
-
-def around() -> dict[str, Any]:
-    query = ["nvidia-smi", "--query-gpu=name,clocks.sm,clocks.mem,power.draw", "--format=csv,noheader"]
-    seen = subprocess.run(query, check=False, capture_output=True, text=True).stdout.strip()
-    return {"gpu": seen, "torch": torch.__version__, "python": sys.version.split()[0], "time": time.strftime("%F %R")}
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from gpu_state import around
+
 TRIAL_STEPS = 120
 SPARE_SECONDS = 2.0
 
@@ -113,15 +115,6 @@ def judged(run: Path, data: Path) -> dict[str, Any]:
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def around() -> dict[str, Any]:
-    query = ["nvidia-smi", "--query-gpu=name,clocks.sm,clocks.mem", "--format=csv,noheader"]
-    try:
-        seen = subprocess.run(query, check=False, capture_output=True, text=True).stdout.strip()
-    except OSError:
-        seen = ""
-    return {"gpu": seen or None, "date": time.strftime("%F %R")}
 
 
 if __name__ == "__main__":

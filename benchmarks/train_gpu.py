@@ -10,13 +10,11 @@ tokens are counted: EOS yes, padding no. `--loop DIR`, a folder made by `dragoma
 
 import argparse
 import json
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -34,6 +32,7 @@ from dragoman.train.build import build_model
 from dragoman.train.optim import Optimizer
 from dragoman.train.passes import make_passes
 from dragoman.train.synthetic import FIRST_ID, SyntheticShard
+from gpu_state import around, kernel_groups
 
 NUM_PIECES = 12
 WARMUP, TIMED = 10, 60
@@ -134,7 +133,7 @@ def bare_step(recipe: Recipe, shard: Shard, product: float, by_kernel: bool) -> 
         "memory_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2),
     }
     if by_kernel:
-        result["kernel_ms"] = kernel_groups(lambda: [step(number) for number in range(3)], 3)
+        result["kernel_ms"] = kernel_groups(lambda: [step(number) for number in range(3)], GROUPS, 3)
     return result
 
 
@@ -149,18 +148,6 @@ def timed(step: Callable[[int], None]) -> float:
         events[number + 1].record()
     torch.cuda.synchronize()
     return statistics.median(a.elapsed_time(b) for a, b in pairwise(events)) / 1e3
-
-
-def kernel_groups(work: Callable[[], Any], num_steps: int) -> dict[str, float]:
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
-        work()
-        torch.cuda.synchronize()
-    found: dict[str, float] = defaultdict(float)
-    for event in profiler.events():
-        if event.device_type == torch.autograd.DeviceType.CUDA:
-            group = next((name for name, pattern in GROUPS if re.search(pattern, event.name)), "other")
-            found[group] += event.device_time_total / 1e3 / num_steps
-    return {name: round(ms, 2) for name, ms in sorted(found.items(), key=lambda item: -item[1])}
 
 
 def whole_loop(data: Path, tokens: int, product: float) -> dict[str, Any]:
@@ -208,12 +195,6 @@ def matrix_product_flops() -> float:
     width = 8_192
     left, right = (torch.randn(width, width, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     return 2 * width**3 / timed(lambda _: torch.mm(left, right))
-
-
-def around() -> dict[str, Any]:
-    query = ["nvidia-smi", "--query-gpu=name,clocks.sm,clocks.mem,power.draw", "--format=csv,noheader"]
-    seen = subprocess.run(query, check=False, capture_output=True, text=True).stdout.strip()
-    return {"gpu": seen, "torch": torch.__version__, "python": sys.version.split()[0], "time": time.strftime("%F %R")}
 
 
 if __name__ == "__main__":
