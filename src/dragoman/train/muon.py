@@ -29,7 +29,7 @@ class _Group:
 
 
 class Muon:
-    """Takes the matrices' part of an update and leaves their gradient at zero, so that Adam does not move them."""
+    """The matrices' part of an update; Adam passes over them."""
 
     def __init__(self, flat: FlatModel, momentum: torch.Tensor, config: OptimConfig) -> None:
         self._config = config
@@ -56,12 +56,9 @@ class Muon:
             step = rate * ADAM_STEP * math.sqrt(max(num_rows, num_columns))
             change_BRC = torch.where(is_finite, direction_BRC * -step, 0.0)
             kept = torch.where(is_finite, 1 - rate * self._config.weight_decay, 1.0)
-            for number, (weights, gradient, momentum) in enumerate(
-                zip(group.weights, group.gradients, group.momenta, strict=True)
-            ):
+            for number, (weights, momentum) in enumerate(zip(group.weights, group.momenta, strict=True)):
                 weights.mul_(kept).add_(change_BRC[number])
                 momentum.copy_(moved_BRC[number])
-                gradient.zero_()
 
 
 def is_matrix(name: str, weights: torch.Tensor) -> bool:

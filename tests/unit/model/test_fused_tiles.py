@@ -58,3 +58,11 @@ def test_a_program_reaches_all_that_its_tokens_see(case, causal):
 
 def test_short_sentences_share_programs():
     assert cut([20] * 9, [20] * 9).shape[1] == 3 + 1 + 1, "three of three sentences; then the slots left over"
+
+
+def test_a_causal_part_of_a_long_sentence_looks_no_further_than_it_must():
+    for kind, first_query, last_query, first_key, last_key in cut([200], [200], causal=True).T:
+        if kind == QUERIES and last_query <= 200:
+            assert (first_key, last_key) == (0, last_query)
+        if kind == KEYS and last_key <= 200:
+            assert (first_query, last_query) == (first_key, 200)

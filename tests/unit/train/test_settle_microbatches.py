@@ -53,6 +53,14 @@ def test_a_run_keeps_its_number(phrasebook_data, known):
     assert settle(phrasebook_data, known, 3) == 3
 
 
+def test_a_run_goes_on_recomputing_as_it_began(phrasebook_data, known):
+    folder = Job(tiny_recipe(), phrasebook_data, known, 2, "").folder
+    write_manifest(folder, replace(read_manifest(folder), recomputes=True))
+    for setting, expected in (("auto", True), ("false", False)):
+        job = Job(tiny_recipe(AUTO, f"train.recompute={setting}"), phrasebook_data, known, 2, "")
+        assert run_ranks(1, lambda world, job=job: settle_microbatches(job, world))[0].recomputes == expected
+
+
 def test_more_ranks_than_that_cut_it_further(phrasebook_data, known):
     assert settle(phrasebook_data, known, 4) == 6
     tight = Job(tiny_recipe(AUTO, "batch.max_pieces=80"), phrasebook_data, known, 2, "")
