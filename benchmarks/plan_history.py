@@ -2,7 +2,8 @@
 
     python benchmarks/plan_history.py
 
-Two hosts with two V100s each, Transformer-base in mixed precision (which is what `auto` is on a V100: fp16), exact gradients in fp32. 100 Mb/s and 1 Gb/s are ports; 221 MB/s is what a monitor saw get through.
+Two hosts with two V100s each, Transformer-base in mixed precision (what `auto` is on a V100: fp16), exact gradients in
+fp32. 100 Mb/s and 1 Gb/s are ports; 221 MB/s is what a monitor saw get through.
 """
 
 import json

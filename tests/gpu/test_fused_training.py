@@ -22,7 +22,8 @@ from dragoman.model.layout import Layout
 from dragoman.model.loss import linear_cross_entropy
 from dragoman.model.transformer import Transformer, initialize
 from dragoman.train.build import build_model
-from dragoman.train.passes import FusedPasses, slots_for, usual_slots
+from dragoman.train.passes import FusedPasses
+from dragoman.train.slots import slots_for, usual_slots
 from small_runs import tiny_recipe
 from synthetic_shards import shard_of
 

@@ -17,7 +17,7 @@ STEP, FIRST, SECOND = "step", "exp_avg", "exp_avg_sq"  # names of torch.optim's 
 
 
 class Optimizer:
-    """Adam or AdamW: matrices decay, the rest does not.
+    """Adam or AdamW, or Muon for matrices and AdamW for the rest. Matrices decay, norms and biases do not.
 
     `rounded`, where there is one, follows the weights; by `scale`, where there is one, gradients come multiplied.
     """

@@ -10,7 +10,8 @@ from dragoman.data.shards import open_shards
 from dragoman.model.fused.words import Sentences, pack
 from dragoman.model.loss import linear_cross_entropy
 from dragoman.train.build import build_model
-from dragoman.train.passes import TorchPasses, make_passes, usual_slots
+from dragoman.train.passes import TorchPasses, make_passes
+from dragoman.train.slots import usual_slots
 from dragoman.train.tensors import BatchTensors
 from small_runs import tiny_recipe
 from synthetic_shards import shard_of, wmt_lengths

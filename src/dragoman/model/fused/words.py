@@ -27,12 +27,6 @@ class Slots:
     def num_words(self) -> int:
         return max(last for _, last in places_of(self).values())
 
-    def holds(self, other: "Slots") -> bool:
-        rooms = (self.source, self.target, *self.tiles)
-        return all(
-            room >= needed for room, needed in zip(rooms, (other.source, other.target, *other.tiles), strict=True)
-        )
-
 
 @dataclass(frozen=True)
 class Sentences:
