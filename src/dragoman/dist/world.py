@@ -18,6 +18,7 @@ from dragoman.dist.rendezvous import join_ranks
 from dragoman.errors import DragomanError
 from dragoman.plan.payload import ring_bytes
 
+DEVICES = ("auto", "cpu", "cuda")
 JOIN_TIMEOUT = datetime.timedelta(minutes=10)
 T = TypeVar("T")
 
@@ -229,6 +230,8 @@ def _backend(device: torch.device) -> str:
 def pick_device(local_rank: int = 0) -> torch.device:
     """The GPU of this rank where there is one, else the CPU. DRAGOMAN_DEVICE=cpu overrides."""
     wanted = os.environ.get("DRAGOMAN_DEVICE", "auto")
+    if wanted not in DEVICES:
+        raise DragomanError(f"DRAGOMAN_DEVICE is {wanted!r}", f"use one of {', '.join(DEVICES)}")
     if wanted == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
     device = torch.device("cuda", local_rank % torch.cuda.device_count())

@@ -109,3 +109,10 @@ def test_the_ranks_that_failed_are_named_with_their_codes(program, failures, cap
         found = run_workers(["-c", program], 2)
     assert failures.items() <= found.items() and bool(found) == bool(failures)
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_device_that_does_not_exist_is_the_users_to_mend(monkeypatch):
+    monkeypatch.setenv("DRAGOMAN_DEVICE", "gpu")
+    with pytest.raises(DragomanError, match="DRAGOMAN_DEVICE is 'gpu'") as caught:
+        pick_device()
+    assert caught.value.hint == "use one of auto, cpu, cuda"
