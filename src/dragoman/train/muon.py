@@ -1,8 +1,9 @@
 """Muon (Jordan et al. 2024): matrices move along their momentum with all its directions made equally strong.
 
 Scaled as by Liu et al. (2025), so that a matrix moves about as far as under Adam and the same learning rate serves
-both. Word vectors, norms and biases are no matrices in this sense and stay with Adam. Shape letters: B matrices of one
-shape, R rows, C columns.
+both. Word vectors, norms and biases are no matrices in this sense and stay with Adam. The one of torch.optim takes one
+matrix after the other, fused projections as one, and cannot leave an update out on the device.
+Shape letters: B matrices of one shape, R rows, C columns.
 """
 
 import math

@@ -1,6 +1,7 @@
 """The loss scale of fp16: gradients are carried larger than they are, or many would be too small for it to tell from 0.
 
-It lives on the device and is changed there, by what happened to the gradient; nobody waits for it.
+It lives on the device and is changed there, by what happened to the gradient; nobody waits for it. The one of torch.amp
+serves the optimizers of torch.optim alone.
 """
 
 import torch
