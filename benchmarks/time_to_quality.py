@@ -5,12 +5,14 @@
 
 Trains for the given wall-clock time, all of it counted from the command's start, with a schedule that ends then, and
 translates the test set of the data folder with beam 4. One JSON line each: BLEU, and the dev curve by seconds. FILE.json
-holds a list of `{"name": ..., "recipe": ..., "seconds": ..., "set": [...]}`, run one after the other. `--test none` leaves
-the test set out, for screening by the dev set.
+holds a list of `{"name": ..., "recipe": ..., "seconds": ..., "set": [...]}`, run one after the other; "steps" saves the
+trial that finds out how many steps fit, "data" names another data folder. `--test none` leaves the test set out, for
+screening by the dev set. `--cold` begins with no compiled kernel, as on a machine that never trained.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -32,6 +34,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--variants", type=Path)
     parser.add_argument("--test", default="beam4", choices=["beam4", "none"])
+    parser.add_argument("--cold", action="store_true")
     parser.add_argument("--keep", type=Path, help="keep the run folders here")
     options = parser.parse_args()
     given = {"name": options.recipe, "recipe": options.recipe, "seconds": options.seconds, "set": options.set}
@@ -40,13 +43,17 @@ def main() -> None:
         folder = options.keep or Path(spare)
         for number, variant in enumerate(variants):
             run = folder / f"{number:02d}-{variant['name']}"
-            print(json.dumps(outcome({**given, **variant}, options.data, run, options.test == "beam4")), flush=True)
+            merged = {**given, **variant}
+            data = Path(merged.get("data", options.data))
+            steps = merged.get("steps") or steps_within(merged, data, run)
+            if options.cold:
+                os.environ["TRITON_CACHE_DIR"] = str(Path(spare) / f"kernels-{number}")
+            print(json.dumps(outcome(merged, steps, data, run, options.test == "beam4")), flush=True)
 
 
-def outcome(variant: dict[str, Any], data: Path, run: Path, is_tested: bool) -> dict[str, Any]:
+def outcome(variant: dict[str, Any], num_steps: int, data: Path, run: Path, is_tested: bool) -> dict[str, Any]:
     """Train in the time given, and judge."""
-    num_steps, start_seconds = pace_of(variant, data, run)
-    limit = (variant["seconds"] - start_seconds) / 60  # a run counts from its first step
+    limit = variant["seconds"] / 60  # of the clock that begins with the run's first step: never the shorter one
     began = time.time()
     train(
         variant["recipe"], data, run,
@@ -73,17 +80,16 @@ def outcome(variant: dict[str, Any], data: Path, run: Path, is_tested: bool) -> 
     return {**result, **around()}
 
 
-def pace_of(variant: dict[str, Any], data: Path, run: Path) -> tuple[int, float]:
-    """Steps that the time allows, and seconds until the first: by a short trial of the same settings."""
+def steps_within(variant: dict[str, Any], data: Path, run: Path) -> int:
+    """Steps that the time allows, by a short trial of the same settings."""
     trial = run.with_name(run.name + "-trial")
     quiet = ["evaluate.every_steps=1000000", "evaluate.decode=false", "checkpoint.every_steps=1000000"]
     began = time.time()
     train(variant["recipe"], data, trial, [*variant["set"], *quiet, f"train.max_steps={TRIAL_STEPS}"])
     moments = [step["time"] for step in read_lines(trial / "steps.jsonl")]
-    start = moments[0] - began
     pace = (moments[-2] - moments[9]) / (len(moments) - 11)
     spare = variant.get("spare", SPARE_SECONDS)  # for evaluations on the way
-    return max(TRIAL_STEPS, int((variant["seconds"] - start - spare) / pace)), start
+    return max(TRIAL_STEPS, int((variant["seconds"] - (moments[0] - began) - spare) / pace))
 
 
 def train(recipe: str, data: Path, run: Path, settings: list[str]) -> None:

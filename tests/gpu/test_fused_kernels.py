@@ -1,6 +1,7 @@
 """Every fused kernel, forward and backward, against float64: fresh random inputs, odd lengths, an empty tail."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -27,11 +28,18 @@ SLOTS = Slots(320, 320, (32, 32, 32))  # more than the tokens: a tail that belon
 SEED, SITE = 0x1234_5678_9ABC_DEF0 >> 1, 7
 
 
+@cache
+def leftover():
+    from dragoman.model.fused.leftover import Leftover
+
+    return Leftover(torch.device(DEVICE))
+
+
 def weight_of(value: torch.Tensor, dtype: torch.dtype = torch.float32):
     from dragoman.model.fused.weight import Weight
 
     master = value.to(DEVICE, torch.float32)
-    return Weight(master, master.to(dtype), torch.zeros_like(master))
+    return Weight(master, master.to(dtype), torch.zeros_like(master), leftover())
 
 
 def dropout_of(rate: float):
@@ -101,6 +109,7 @@ def test_attention(kind, head_width, dtype):
     direction = random_tensor(num_queries, width, dtype=dtype, seed=99)
     direction[num_real:] = 0
     out.backward(direction)
+    leftover().finish()
     reference.backward(direction.double())
     for own, other, bias in zip(inputs, exact, biases, strict=True):
         assert_close(own.grad, other.grad, dtype)
@@ -142,6 +151,7 @@ def test_residual_sum_and_norm(width, rate, dtype, goes_on):
     directions = [random_tensor(num_tokens, width, seed=6), random_tensor(num_tokens, width, dtype=dtype, seed=7)]
     loss = (normed * directions[1]).sum() + ((total * directions[0]).sum() if goes_on else 0)
     loss.backward()
+    leftover().finish()
     reference_loss = (reference_normed * directions[1].double()).sum()
     (reference_loss + ((reference * directions[0].double()).sum() if goes_on else 0)).backward()
     grads = (x.grad, change.grad, bias.gradient, scale.gradient, shift.gradient)
@@ -162,6 +172,7 @@ def test_norm_of_a_stream_alone(dtype):
     assert_close(normed, reference, dtype)
     direction = random_tensor(50, 64, dtype=dtype, seed=3)
     normed.backward(direction)
+    leftover().finish()
     reference.backward(direction.double())
     for own, other in zip((x.grad, scale.gradient, shift.gradient), exact, strict=True):
         assert_close(own, other.grad, dtype)
@@ -182,6 +193,7 @@ def test_activation(name, rate, dtype):
     assert_close(h, reference, dtype)
     direction = random_tensor(*shape, dtype=dtype, seed=2)
     h.backward(direction)
+    leftover().finish()
     reference.backward(direction.double())
     assert_close(u.grad, exact[0].grad, dtype)
     assert_close(bias.gradient, exact[1].grad, dtype)
@@ -251,6 +263,7 @@ def test_product(dtype):
     direction = random_tensor(40, 56, dtype=dtype, seed=3)
     weight.gradient.fill_(1.0)  # gradients gather: what is there stays
     y.backward(direction)
+    leftover().finish()
     assert_close(weight.gradient - 1, direction.double().T @ x.double(), dtype)
     assert_close(x.grad, direction.double() @ weight.value.double(), dtype)
 

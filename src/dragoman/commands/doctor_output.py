@@ -98,6 +98,7 @@ def _add_compute(table: "Table", compute: "ComputeProfile", num_ranks: int) -> N
     tokens = f" of {compute.target_tokens // compute.num_microbatches:,} target tokens" if compute.target_tokens else ""
     table.add_row("a step", f"{compute.num_microbatches} microbatches{tokens}")
     table.add_row("kernels", f"{compute.kernels}, {compute.precision}")
+    table.add_row("activations", "recomputed on the way back" if compute.recomputes else "kept")
     table.add_row("one microbatch", f"forward {seconds_text(forward)}, backward {seconds_text(backward)}")
     table.add_row("optimizer", seconds_text(compute.optimizer_seconds))
     table.add_row("a step without exchange", f"{format_step_time(step_seconds)}, {pieces} microbatches a rank")

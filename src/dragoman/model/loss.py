@@ -36,7 +36,6 @@ class _LinearCrossEntropy(torch.autograd.Function):
         h_TD: torch.Tensor,
         w_VD: torch.Tensor,
         labels_T: torch.Tensor,
-        weights_T: torch.Tensor,
         smoothing: float,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         chunk = max(1, CHUNK_ELEMENTS // w_VD.shape[0])
@@ -57,16 +56,16 @@ class _LinearCrossEntropy(torch.autograd.Function):
             smooth_T[rows] = normalizer_C - (h_CD @ mean_w_D).to(nll_T.dtype)
             if grad_h_TD is not None and grad_w_VD is not None:
                 p_CV.scatter_add_(1, labels_C1, p_CV.new_full(labels_C1.shape, smoothing - 1))
-                p_CV.mul_(weights_T[rows, None])
                 grad_h_TD[rows] = p_CV @ w_VD
                 grad_w_VD += p_CV.T @ h_CD
         if grad_h_TD is not None and grad_w_VD is not None:
             # The smoothing part is the same for every word of the vocabulary: one vector serves all rows.
-            grad_h_TD -= smoothing * weights_T[:, None] * mean_w_D
-            grad_w_VD -= (smoothing / w_VD.shape[0]) * (weights_T @ h_TD)
+            grad_h_TD -= smoothing * mean_w_D
+            # Summed as a product: `sum` adds in another order, and runs would not repeat earlier ones to the last bit.
+            grad_w_VD -= (smoothing / w_VD.shape[0]) * (h_TD.new_ones(h_TD.shape[0]) @ h_TD)
             ctx.save_for_backward(grad_h_TD, grad_w_VD)
-        nll = (nll_T * weights_T).sum()
-        loss = (1 - smoothing) * nll + smoothing * (smooth_T * weights_T).sum()
+        nll = nll_T.sum()
+        loss = (1 - smoothing) * nll + smoothing * smooth_T.sum()
         ctx.mark_non_differentiable(nll)
         return loss, nll
 
@@ -74,14 +73,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         grad_h_TD, grad_w_VD = ctx.saved_tensors
         grad_loss = grad_outputs[0]
-        return grad_h_TD.mul_(grad_loss), grad_w_VD.mul_(grad_loss), None, None, None
+        return grad_h_TD.mul_(grad_loss), grad_w_VD.mul_(grad_loss), None, None
 
 
 def linear_cross_entropy(
-    h_TD: torch.Tensor, w_VD: torch.Tensor, labels_T: torch.Tensor, weights_T: torch.Tensor, smoothing: float
+    h_TD: torch.Tensor, w_VD: torch.Tensor, labels_T: torch.Tensor, smoothing: float
 ) -> TokenLosses:
-    """Sum of the smoothed loss and of the plain one; `weights_T` is 1 for a real token and 0 for a filler."""
-    loss, nll = _LinearCrossEntropy.apply(h_TD, w_VD, labels_T, weights_T.to(h_TD.dtype), smoothing)  # type: ignore[misc]
+    """Sum of the smoothed loss and of the plain one."""
+    loss, nll = _LinearCrossEntropy.apply(h_TD, w_VD, labels_T, smoothing)  # type: ignore[misc]
     return TokenLosses(loss, nll)
 
 

@@ -54,7 +54,7 @@ def checkpoint_files(setting: Setting, step: int | None = None, written: Recipe 
     recipe, parameters = setting.recipe, setting.parameters
     step = step or min(recipe.checkpoint.every_steps, setting.num_steps)
     weights = [Tensor(parameter.name, parameter.shape) for parameter in parameters]
-    averages = optimizer_tensors(parameters)
+    averages = optimizer_tensors(parameters, setting.compute.middle.precision)
     files = {WEIGHTS: safetensors_bytes(weights)}
     if recipe.sync.method != "diloco":
         files[OPTIMIZER] = safetensors_bytes(averages)
@@ -68,14 +68,16 @@ def checkpoint_files(setting: Setting, step: int | None = None, written: Recipe 
     return files
 
 
-def optimizer_tensors(parameters: Sequence[Parameter]) -> list[Tensor]:
-    """Adam's two averages and its count of steps, of every parameter."""
+def optimizer_tensors(parameters: Sequence[Parameter], precision: str = "fp32") -> list[Tensor]:
+    """Adam's two averages and its count of steps, of every parameter; in fp16 the loss scale too."""
+    scale = [Tensor("loss_scale.value", ()), Tensor("loss_scale.num_good", (), "I64")] if precision == "fp16" else []
     shapes = [(parameter.name, parameter.shape) for parameter in parameters]
-    return [
+    averages = [
         Tensor(f"{name}.{key}", () if key == "step" else shape)
         for name, shape in shapes
         for key in ("step", "exp_avg", "exp_avg_sq")
     ]
+    return averages + scale
 
 
 def own_tensors(setting: Setting, step: int) -> list[Tensor]:
@@ -106,7 +108,8 @@ def _replica(setting: Setting, step: int, count: int) -> list[Tensor]:
         turn = (flight - 1) % sync.every_steps
         length = count * (turn + 1) // sync.every_steps - count * turn // sync.every_steps
         flights += [Tensor(f"flight.{flight}.{kind}", (length,)) for kind in ("sent", "mean")]
-    averages = [Tensor(f"optimizer.{tensor.name}", tensor.shape) for tensor in optimizer_tensors(setting.parameters)]
+    inner = optimizer_tensors(setting.parameters, setting.compute.middle.precision)
+    averages = [Tensor(f"optimizer.{tensor.name}", tensor.shape, tensor.dtype) for tensor in inner]
     return [*(Tensor(name, (count,)) for name in names), *flights, *averages]
 
 

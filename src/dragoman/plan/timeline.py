@@ -2,6 +2,7 @@
 
 import math
 
+from dragoman.model.fused.decoding.room import MOST_ROWS, MOST_TOKENS
 from dragoman.plan.checkpoint import num_saves
 from dragoman.plan.setting import USUAL_DISK_RATE, Setting
 from dragoman.plan.split import StepPlan, train_seconds
@@ -12,8 +13,10 @@ DOWNLOAD_RATE = 10e6  # bytes a second from the corpora's servers
 PUSH_RATE = 12.5e6  # bytes a second out of the place where the data folder lies
 PREPARE_PAIRS_PER_SECOND, VOCAB_SECONDS = 50_000, 15.0  # two cores; docs/benchmarks.md
 HASH_RATE = 1e9  # bytes a second, of a file that was just written
-DECODE_STEP_SECONDS = 0.004  # of a GPU, however few sentences are left
-DECODE_BATCH_TOKENS = 8_000
+# Of a GPU, however few sentences are left: by torch's own operations, and by the fused decoder. For the latter an H200
+# took 0.457 s (benchmarks/results/2026-11-16-decode-gpu.jsonl), which were 6 batches of base, 316 steps in all.
+DECODE_STEP_SECONDS, FUSED_STEP_SECONDS = 0.004, 0.457 / 316
+DECODE_BATCH_TOKENS = 8_000  # where torch's own operations decode
 FETCH_STAGES = ("fetch", "download")
 
 
@@ -72,11 +75,20 @@ def _evaluation(setting: Setting) -> Stage:
     per_pair = setting.text.tokens_per_pair
     scored = (setting.text.num_dev_pairs + config.train_pairs) * per_pair * token_seconds / ranks
     decoded = min(config.max_decoded, setting.text.num_dev_pairs) if config.decode else 0
-    batches = math.ceil(decoded * per_pair * config.beam / DECODE_BATCH_TOKENS / ranks)
-    slowest = batches * 2 * per_pair * DECODE_STEP_SECONDS if setting.is_gpu else 0.0
+    slowest = _stepping_seconds(setting, decoded / ranks) if setting.is_gpu else 0.0
     decoding = max(decoded * per_pair * config.beam * token_seconds / ranks, slowest)
     count = num_evaluations(setting)
     return Stage("evaluate", count * (scored + decoding), f"estimated: {count:,} times")
+
+
+def _stepping_seconds(setting: Setting, sentences: float) -> float:
+    """What a GPU's decoder takes for its steps. The longest sentence of a batch has about twice the mean."""
+    per_pair, beam = setting.text.tokens_per_pair, setting.recipe.evaluate.beam
+    if setting.compute.middle.kernels == "fused":
+        batches = math.ceil(sentences * max(beam / MOST_ROWS, per_pair / MOST_TOKENS))
+        return batches * 2 * per_pair * FUSED_STEP_SECONDS
+    batches = math.ceil(sentences * per_pair * beam / DECODE_BATCH_TOKENS)
+    return batches * 2 * per_pair * DECODE_STEP_SECONDS
 
 
 def _saving(setting: Setting, step: StepPlan, checkpoint_bytes: int) -> Stage:

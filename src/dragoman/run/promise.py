@@ -68,6 +68,7 @@ class ComputeProfile:
     vocab_size: int = 0  # of the text it was timed with; 0: not said
     kernels: str = "torch"  # as in the manifest of a run
     gpu_free_bytes: int | None = None  # that the poorest rank has for training, model included; None: no GPUs
+    recomputes: bool = False  # activations, as in the manifest
 
 
 @dataclass(frozen=True, slots=True)

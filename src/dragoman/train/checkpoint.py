@@ -134,8 +134,10 @@ class Checkpoints:
             averages = {}  # replicas of an earlier attempt: from now on all go by the first
         if self._world.any(not averages):
             firsts = averages or self._optimizer.tensors()
+            # A file may have a loss scale that a rank does without, or lack one: what everybody has, in one order.
+            names = set(firsts).intersection(*self._world.gather(list(firsts)))
             firsts = {
-                name: self._world.broadcast(firsts[name].to(self._world.device).clone()) for name in sorted(firsts)
+                name: self._world.broadcast(firsts[name].to(self._world.device).clone()) for name in sorted(names)
             }
             averages = averages or firsts
         self._optimizer.load(averages)

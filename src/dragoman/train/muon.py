@@ -7,11 +7,10 @@ Shape letters: B matrices of one shape, R rows, C columns.
 """
 
 import math
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 
-from dragoman.config import OptimConfig
 from dragoman.model.flat import FlatModel
 
 MOMENTUM = 0.95
@@ -20,46 +19,43 @@ COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic iteration that pulls 
 ADAM_STEP = 0.2  # the usual size of an element's step under Adam, in learning rates
 
 
-@dataclass(frozen=True)
-class _Group:
-    """Matrices of one shape, as views of the flat vectors."""
-
-    weights: list[torch.Tensor]
-    gradients: list[torch.Tensor]
-    momenta: list[torch.Tensor]
-
-
 class Muon:
-    """The matrices' part of an update; Adam passes over them."""
+    """Where the matrices go; Adam passes over them. `directions`, times the learning rate, is what they lose."""
 
-    def __init__(self, flat: FlatModel, momentum: torch.Tensor, config: OptimConfig) -> None:
-        self._config = config
-        vectors = (flat.weights, flat.gradient, momentum)
+    def __init__(self, flat: FlatModel, momentum: torch.Tensor) -> None:
+        # Products of 16 bits are enough to make directions alike, and there is a device that is fast at them.
+        dtype = torch.bfloat16 if flat.weights.is_cuda else flat.weights.dtype
+        self.directions = torch.zeros_like(flat.weights, dtype=dtype)
+        vectors = (flat.weights, flat.gradient, momentum, self.directions)
         rows = zip(flat.names, *(flat.views(vector) for vector in vectors), strict=True)
-        groups: dict[torch.Size, _Group] = {}
-        for name, weights, gradient, own_momentum in rows:
-            for part in zip(*(view.chunk(_num_fused(name)) for view in (weights, gradient, own_momentum)), strict=True):
-                if is_matrix(name, weights):
-                    group = groups.setdefault(part[0].shape, _Group([], [], []))
-                    for views, view in zip((group.weights, group.gradients, group.momenta), part, strict=True):
-                        views.append(view)
-        self._groups = list(groups.values())
+        self._matrices = [(name, views) for name, *views in rows if is_matrix(name, views[0])]
+        self._by_shape: dict[torch.Size, list[torch.Tensor]] = {}
+        for name, (*_, direction) in self._matrices:
+            for part in direction.chunk(_num_fused(name)):
+                self._by_shape.setdefault(part.shape, []).append(part)
 
-    def update(self, rate: float, factor: torch.Tensor, is_finite: torch.Tensor) -> None:
-        """Move the matrices by their gradient times `factor`, unless it is not finite."""
-        for group in self._groups:
-            gradients_BRC = torch.where(is_finite, torch.stack(group.gradients) * factor, 0.0)
-            momenta_BRC = torch.stack(group.momenta)
-            moved_BRC = torch.where(is_finite, MOMENTUM * momenta_BRC + (1 - MOMENTUM) * gradients_BRC, momenta_BRC)
+    def gather(self, factor: torch.Tensor, is_finite: torch.Tensor) -> None:
+        """Into the momentum goes the gradient times `factor`, unless it is not finite, and both into the directions."""
+        for _, (_, gradient, momentum, direction) in self._matrices:
+            clipped = torch.where(is_finite, gradient * factor, 0.0)
+            moved = torch.lerp(clipped, momentum, MOMENTUM)
+            momentum.copy_(torch.where(is_finite, moved, momentum))
             # Nesterov: as if the momentum of the next step were known.
-            direction_BRC = orthogonalized(torch.lerp(gradients_BRC, moved_BRC, MOMENTUM))
-            num_rows, num_columns = direction_BRC.shape[1:]
-            step = rate * ADAM_STEP * math.sqrt(max(num_rows, num_columns))
-            change_BRC = torch.where(is_finite, direction_BRC * -step, 0.0)
-            kept = torch.where(is_finite, 1 - rate * self._config.weight_decay, 1.0)
-            for number, (weights, momentum) in enumerate(zip(group.weights, group.momenta, strict=True)):
-                weights.mul_(kept).add_(change_BRC[number])
-                momentum.copy_(moved_BRC[number])
+            direction.copy_(torch.lerp(clipped, moved, MOMENTUM))
+
+    def orthogonalize(self) -> None:
+        """Make the directions of every matrix equally strong."""
+        for (num_rows, num_columns), directions in self._by_shape.items():
+            size = ADAM_STEP * math.sqrt(max(num_rows, num_columns))
+            alike_BRC = orthogonalized(torch.stack(directions), size)
+            foreach_copy: Any = torch.ops.aten._foreach_copy_  # one kernel for all
+            foreach_copy(directions, list(alike_BRC.unbind()))
+
+    def move(self, rate: float, decay: float, is_finite: torch.Tensor) -> None:
+        """Let the weights decay and follow the directions."""
+        kept = torch.where(is_finite, 1 - rate * decay, 1.0)
+        for _, (weights, _, _, direction) in self._matrices:
+            weights.mul_(kept).sub_(torch.where(is_finite, rate * direction, 0.0))
 
 
 def is_matrix(name: str, weights: torch.Tensor) -> bool:
@@ -71,14 +67,16 @@ def _num_fused(name: str) -> int:
     return 3 if ".qkv.weight" in name else 2 if ".kv.weight" in name else 1
 
 
-def orthogonalized(x_BRC: torch.Tensor) -> torch.Tensor:
-    """The nearest matrices whose singular values are all about 1 (between 0.7 and 1.2)."""
+def orthogonalized(x_BRC: torch.Tensor, size: float = 1.0) -> torch.Tensor:
+    """The nearest matrices whose singular values are all about `size` (between 0.7 and 1.2 of it)."""
     a, b, c = COEFFICIENTS
     is_tall = x_BRC.shape[1] > x_BRC.shape[2]
-    y = x_BRC.to(torch.bfloat16) if x_BRC.is_cuda else x_BRC
-    y = y.transpose(1, 2) if is_tall else y
-    y = y / (torch.linalg.matrix_norm(y.float(), keepdim=True) + 1e-12).to(y.dtype)
-    for _ in range(NUM_ITERATIONS):
+    y = x_BRC.transpose(1, 2) if is_tall else x_BRC
+    length = torch.linalg.vector_norm(y, dim=(1, 2), keepdim=True, dtype=torch.float32)
+    y = (y / (length + 1e-12)).to(x_BRC.dtype)
+    for iteration in range(NUM_ITERATIONS):
+        factor = size if iteration == NUM_ITERATIONS - 1 else 1.0
         gram = y @ y.transpose(1, 2)
-        y = a * y + (b * gram + c * gram @ gram) @ y
-    return (y.transpose(1, 2) if is_tall else y).to(x_BRC.dtype)
+        polynomial = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+        y = torch.baddbmm(y, polynomial, y, beta=factor * a, alpha=factor)
+    return y.transpose(1, 2) if is_tall else y

@@ -10,7 +10,7 @@ import torch
 
 from dragoman.config import OptimConfig
 from dragoman.model.flat import FlatModel
-from dragoman.train.muon import Muon, is_matrix
+from dragoman.train.muon import MOMENTUM, Muon, is_matrix
 from dragoman.train.scale import LossScale
 
 STEP, FIRST, SECOND = "step", "exp_avg", "exp_avg_sq"  # names of torch.optim's state, which a file keeps
@@ -37,7 +37,7 @@ class Optimizer:
         self._first = torch.zeros_like(flat.weights)
         self._second = torch.zeros_like(flat.weights)
         self._groups = self._decay_groups()
-        self._muon = Muon(flat, self._first, config) if config.method == "muon" else None
+        self._muon = Muon(flat, self._first) if config.method == "muon" else None
         has_kinds = config.weight_decay > 0 or self._muon is not None
         self._kinds = self._kind_mask() if has_kinds and rounded is not None else None
 
@@ -48,10 +48,7 @@ class Optimizer:
         norm = torch.linalg.vector_norm(self._flat.gradient)
         if self._scale is not None:
             self._scale.note(norm)
-        is_finite = torch.isfinite(norm)
-        self._num_updates += is_finite
-        if self._muon is not None:
-            self._muon.update(rate, self._clip_factor(norm), is_finite)
+        self._num_updates += torch.isfinite(norm)
         if self._rounded is not None:
             self._update_fused(norm, rate)
         else:
@@ -59,14 +56,27 @@ class Optimizer:
         return norm
 
     def _update_fused(self, norm: torch.Tensor, rate: float) -> None:
-        from dragoman.model.fused.adam import update_weights
+        from dragoman.model.fused.adam import gather_momentum, update_weights
 
         assert self._rounded is not None
+        directions = None
+        if self._muon is not None:
+            assert self._kinds is not None, "they say what is a matrix"
+            directions = self._muon.directions
+            gather_momentum(self._flat, self._first, directions, self._kinds, norm, self._config.max_norm, MOMENTUM)
+            self._muon.orthogonalize()
         averages = (self._first, self._second)
-        update_weights(self._flat, self._rounded, averages, self._kinds, self._num_updates, norm, rate, self._config)
+        update_weights(
+            self._flat, self._rounded, averages, directions, self._kinds, self._num_updates, norm, rate, self._config
+        )
 
     def _update_by_torch(self, norm: torch.Tensor, rate: float) -> None:
         config = self._config
+        if self._muon is not None:
+            is_finite = torch.isfinite(norm)
+            self._muon.gather(self._clip_factor(norm), is_finite)
+            self._muon.orthogonalize()
+            self._muon.move(rate, config.weight_decay, is_finite)
         if config.max_norm:
             self._flat.gradient.mul_(self._clip_factor(norm))
         update: Any = torch.ops.aten._fused_adam_ if config.method == "adam" else torch.ops.aten._fused_adamw_
@@ -124,13 +134,14 @@ class Optimizer:
             self._scale.reset()
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The averages by parameter name, ready for a file."""
+        """The averages by parameter name, and the loss scale where there is one, ready for a file."""
         averages = zip(self._flat.names, self._flat.views(self._first), self._flat.views(self._second), strict=True)
-        return {
+        named = {
             f"{name}.{key}": value
             for name, first, second in averages
             for key, value in ((STEP, self._num_updates.clone()), (FIRST, first), (SECOND, second))
         }
+        return named if self._scale is None else named | self._scale.tensors()
 
     def load(self, tensors: dict[str, Any]) -> None:
         """The reverse."""
@@ -138,3 +149,5 @@ class Optimizer:
         for key, vector in ((FIRST, self._first), (SECOND, self._second)):
             for name, view in zip(self._flat.names, self._flat.views(vector), strict=True):
                 view.copy_(tensors[f"{name}.{key}"])
+        if self._scale is not None:
+            self._scale.load(tensors)

@@ -5,6 +5,7 @@ The loop calls `forward` and `backward` in turn; the feed's thread calls `piece`
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -68,7 +69,7 @@ class TorchPasses:
         torch.manual_seed(seed)
         with self._built.autocast():
             hidden = model(batch.source_ids, batch.source, batch.input_ids, batch.target)
-            sums = linear_cross_entropy(hidden, model.embedding.weight, batch.labels, batch.weights, self._smoothing)
+            sums = linear_cross_entropy(hidden, model.embedding.weight, batch.labels, self._smoothing)
         self._loss = sums.loss / num_tokens
         if self._built.scale is not None:
             self._loss = self._loss * self._built.scale.value
@@ -134,7 +135,7 @@ class FusedPasses:
 
         batch = PackedBatch(piece.words.to(self._device, non_blocking=True), piece.slots)
         loss, sums = self._fused.losses(batch, self._smoothing)
-        self._backward = loss.backward
+        self._backward = partial(self._fused.backward, loss)
         return sums
 
     def backward(self) -> None:
@@ -150,11 +151,12 @@ class FusedPasses:
         side = torch.cuda.Stream(self._device)
         side.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(side):  # what happens only once, such as compilation, must not be recorded
-            self._fused.losses(self._batch, self._smoothing)[0].backward()  # nor may its autograd graph live on
+            # Nor may its autograd graph live on: no name for the loss.
+            self._fused.backward(self._fused.losses(self._batch, self._smoothing)[0])
         torch.cuda.current_stream(self._device).wait_stream(side)
         self._forward_graph, self._backward_graph = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
         pool = torch.cuda.graph_pool_handle()
         with torch.cuda.graph(self._forward_graph, pool=pool):
             self._loss, self._sums = self._fused.losses(self._batch, self._smoothing)
         with torch.cuda.graph(self._backward_graph, pool=pool):
-            self._loss.backward()
+            self._fused.backward(self._loss)

@@ -93,6 +93,7 @@ def measure_compute(
         vocab_size=built.model.embedding.num_embeddings,
         kernels=built.kernels,
         gpu_free_bytes=free_gpu_bytes(world),
+        recomputes=built.model.recomputes,
     )
 
 

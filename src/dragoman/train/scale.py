@@ -4,10 +4,13 @@ It lives on the device and is changed there, by what happened to the gradient; n
 serves the optimizers of torch.optim alone.
 """
 
+from typing import Any
+
 import torch
 
 FIRST = 2.0**16
 GROWTH_UPDATES = 2_000  # without an overflow, after which twice as much is tried
+VALUE, NUM_GOOD = "loss_scale.value", "loss_scale.num_good"  # names in a file
 
 
 class LossScale:
@@ -28,3 +31,13 @@ class LossScale:
         grows = self._num_good == GROWTH_UPDATES
         self.value.mul_(torch.where(is_good, torch.where(grows, 2.0, 1.0), 0.5))
         self._num_good.mul_(~grows)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Ready for a file."""
+        return {VALUE: self.value, NUM_GOOD: self._num_good}
+
+    def load(self, tensors: dict[str, Any]) -> None:
+        """The reverse. A file may have none: one of a run in another precision, or of an earlier version."""
+        if VALUE in tensors:
+            self.value.copy_(tensors[VALUE])
+            self._num_good.copy_(tensors[NUM_GOOD])

@@ -10,14 +10,13 @@ from dragoman.model.layout import Layout
 
 @dataclass(frozen=True)
 class BatchTensors:
-    """Both sides, their layouts, and what each target token weighs."""
+    """Both sides and their layouts."""
 
     source_ids: torch.Tensor
     source: Layout
     input_ids: torch.Tensor
     labels: torch.Tensor
     target: Layout
-    weights: torch.Tensor
 
     @classmethod
     def of(cls, batch: Batch, device: torch.device) -> "BatchTensors":
@@ -25,5 +24,4 @@ class BatchTensors:
             torch.from_numpy(array).to(device) for array in (batch.source_ids, batch.input_ids, batch.target_ids)
         )
         source, target = Layout(batch.source_lengths, device), Layout(batch.target_lengths, device)
-        weights = torch.ones(len(batch.target_ids), dtype=torch.float32, device=device)
-        return cls(source_ids, source, input_ids, labels, target, weights)
+        return cls(source_ids, source, input_ids, labels, target)

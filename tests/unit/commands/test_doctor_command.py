@@ -57,6 +57,16 @@ def test_a_plain_machine_is_well_and_a_recipe_is_timed(monkeypatch, capsys, tmp_
     assert profile.hosts[0].disk_bytes_per_second
 
 
+def test_how_a_step_is_computed_is_shown_and_in_the_json(monkeypatch, capsys, tmp_path):
+    for recompute, words in (("true", "recomputed on the way back"), ("auto", "kept")):
+        command = ("doctor", "phrasebook", *changes(f"train.recompute={recompute}", "batch.num_microbatches=2"))
+        assert dragoman_here(monkeypatch, *command, "--out", tmp_path / "p.json") == 0
+        rows = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+        assert ["activations", words] in [[part.strip() for part in row] for row in rows]
+        compute = json.loads((tmp_path / "p.json").read_text())["compute"]
+        assert (compute["num_microbatches"], compute["recomputes"]) == (2, recompute == "true")
+
+
 def test_json_is_the_profile_and_nothing_else(monkeypatch, capsys, tmp_path):
     assert dragoman_here(monkeypatch, "doctor", "--json", "--out", tmp_path / "p.json") == 0
     printed = json.loads(capsys.readouterr().out)

@@ -23,6 +23,7 @@ from dragoman.plan.setting import Setting, setting_of_machines, with_sync
 from dragoman.plan.traffic import sync_of
 from dragoman.recipe import load_recipe
 from dragoman.train.optim import Optimizer
+from dragoman.train.scale import LossScale
 from small_runs import tiny_recipe
 from thread_worlds import run_ranks
 
@@ -31,17 +32,23 @@ def setting_of(recipe: Recipe, machines: str = "2xcpu") -> Setting:
     return setting_of_machines(recipe, parse_machines(machines), 1e6)
 
 
-def test_weights_and_optimizer_byte_for_byte(tmp_path):
-    recipe = tiny_recipe()
+def scale_of(recipe: Recipe) -> LossScale | None:
+    return LossScale(torch.device("cpu")) if recipe.train.precision == "fp16" else None
+
+
+@pytest.mark.parametrize("precision", ["auto", "fp16"])
+def test_weights_and_optimizer_byte_for_byte(tmp_path, precision):
+    recipe = tiny_recipe(f"train.precision={precision}")
     setting = setting_of(with_sync(setting_of(recipe), sync_of("dense")).recipe)
     model = Transformer(recipe.model, recipe.vocab.size)
     save_tensors(dict(model.state_dict()), tmp_path / "weights")
-    save_tensors(Optimizer(FlatModel(model), recipe.optim).tensors(), tmp_path / "optimizer")
+    optimizer = Optimizer(FlatModel(model), recipe.optim, scale=scale_of(recipe))
+    save_tensors(optimizer.tensors(), tmp_path / "optimizer")
     files = checkpoint_files(setting)
     assert files["weights.safetensors"] == (tmp_path / "weights").stat().st_size
     assert files["optimizer.safetensors"] == (tmp_path / "optimizer").stat().st_size
     assert files["recipe.toml"] == len(tomli_w.dumps(setting.recipe.model_dump(exclude_none=True)).encode())
-    assert files["optimizer.safetensors"] == safetensors_bytes(optimizer_tensors(setting.parameters))
+    assert files["optimizer.safetensors"] == safetensors_bytes(optimizer_tensors(setting.parameters, precision))
     assert "rank-000.safetensors" not in files
 
 
@@ -54,8 +61,9 @@ def test_weights_and_optimizer_byte_for_byte(tmp_path):
         ("diloco", {"every_steps": 4, "delay_steps": 3, "outer_momentum": 0.0}),
     ],
 )
-def test_what_a_rank_keeps_byte_for_byte(tmp_path, method, settings):
-    setting = with_sync(setting_of(tiny_recipe()), sync_of(method, **settings))
+@pytest.mark.parametrize("precision", ["auto", "fp16"])
+def test_what_a_rank_keeps_byte_for_byte(tmp_path, method, settings, precision):
+    setting = with_sync(setting_of(tiny_recipe(f"train.precision={precision}")), sync_of(method, **settings))
     recipe, step = setting.recipe, 5
 
     def save(world) -> int:
@@ -68,7 +76,7 @@ def test_what_a_rank_keeps_byte_for_byte(tmp_path, method, settings):
         sync.settle()
         own = sync.state()
         if sync.has_replicas:
-            averages = Optimizer(flat, recipe.optim).tensors()
+            averages = Optimizer(flat, recipe.optim, scale=scale_of(recipe)).tensors()
             own |= {f"optimizer.{name}": tensor for name, tensor in averages.items()}
         path = tmp_path / f"rank-{world.rank}"
         save_tensors(own, path)

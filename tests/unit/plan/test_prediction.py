@@ -243,6 +243,29 @@ def test_known_text_gives_epochs_and_stages():
     assert prediction.checkpoint_files["vocab.model"] == 60_000
 
 
+def decoding_seconds(kernels: str, beam: int, num_ranks: int = 1) -> float:
+    """Of one evaluation on a GPU that computes passes in no time: 2,737 sentences of 28 tokens."""
+    recipe = small(f"evaluate.beam={beam}", "evaluate.max_decoded=5000", "evaluate.every_steps=100")
+    compute = replace(profile_of(recipe).compute, device="NVIDIA H200", kernels=kernels, forward_seconds=0.0)
+    hosts = (HostProfile("a", gpus=("NVIDIA H200",) * num_ranks, num_ranks=num_ranks),)
+    text = TextFacts(4_000, 1_000, 28_000, 28_000, num_dev_pairs=2_737)
+    setting = setting_of_profile(recipe, Profile(0.0, hosts, None, compute), text, num_steps=100)
+    return next(stage.seconds for stage in predict_run(setting).timeline if stage.name == "evaluate")
+
+
+def test_decoding_is_predicted_by_the_kernels_that_were_timed():
+    """The fused ones took 0.457 s for these sentences; torch's take steps of 4 ms in batches of 8,000 tokens."""
+    assert decoding_seconds("fused", beam=4) == pytest.approx(0.457, rel=0.1)
+    assert decoding_seconds("torch (no Triton)", beam=4) == pytest.approx(39 * 56 * 0.004)
+
+
+def test_the_fused_decoder_takes_so_many_rows_and_source_tokens_at_once():
+    step = 0.457 / 316
+    assert decoding_seconds("fused", beam=1) == pytest.approx(3 * 56 * step), "76,636 tokens, 32,768 at a time"
+    assert decoding_seconds("fused", beam=8) == pytest.approx(11 * 56 * step), "21,896 rows, 2,048 at a time"
+    assert decoding_seconds("fused", beam=8, num_ranks=2) == pytest.approx(6 * 56 * step)
+
+
 def test_traffic_and_disk_are_billed_for_every_host():
     recipe = small("sync.method=dense")
     prices = Prices(per_gb=0.1, per_gb_month=0.2)

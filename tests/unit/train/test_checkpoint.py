@@ -26,23 +26,27 @@ from dragoman.train import checkpoint
 from dragoman.train.checkpoint import Checkpoints, keep_checkpoints, save_average
 from dragoman.train.optim import Optimizer
 from dragoman.train.progress import Progress
+from dragoman.train.scale import FIRST, LossScale
 from small_runs import tiny_recipe
+from thread_worlds import run_ranks
+
+CPU = torch.device("cpu")
 
 
 class Training:
     """A model that changes at every step, and a folder to save it in."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, scale: LossScale | None = None) -> None:
         self.folder: RunFolder = create_run_folder(path / "run")
         self.vocab = path / "some.model"
         self.vocab.write_bytes(b"pieces")
         torch.manual_seed(1)
         self.model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
         self.flat = FlatModel(self.model)
-        self.optimizer = Optimizer(self.flat, OptimConfig())
+        self.optimizer = Optimizer(self.flat, OptimConfig(), scale=scale)
 
-    def checkpoints(self) -> Checkpoints:
-        world = World(0, 1, 0, torch.device("cpu"))
+    def checkpoints(self, world: World | None = None) -> Checkpoints:
+        world = world or World(0, 1, 0, CPU)
         # Many tests save the same step twice or thin out by hand: keep all.
         recipe = tiny_recipe("checkpoint.keep_last=100")
         return Checkpoints(
@@ -95,6 +99,29 @@ def test_the_newest_checkpoint_is_restored_bit_for_bit(training, tmp_path):
     mine = training.optimizer.tensors()
     for name, tensor in other.optimizer.tensors().items():
         assert tensor.equal(mine[name]), name
+
+
+@pytest.mark.parametrize(("was_fp16", "value"), [(True, FIRST / 2), (False, FIRST)])
+def test_a_rank_that_lost_its_checkpoint_takes_the_scale_of_the_first(tmp_path, was_fp16, value):
+    """Where the first has one: a checkpoint of an earlier version has none."""
+    scale = LossScale(CPU)
+    scale.note(torch.tensor(torch.inf))
+    (tmp_path / "first").mkdir()
+    saved = Training(tmp_path / "first", scale if was_fp16 else None)
+    saved.save(1)
+
+    def restore(world: World) -> tuple[float, bool]:
+        path = tmp_path / str(world.rank)
+        path.mkdir()
+        own = LossScale(CPU)
+        training = Training(path, own)
+        if world.is_first:
+            training.folder = saved.folder
+        training.checkpoints(world).restore()
+        mine, theirs = training.optimizer.tensors(), saved.optimizer.tensors()
+        return float(own.value), all(mine[name].equal(theirs[name]) for name in mine if "exp_avg" in name)
+
+    assert run_ranks(2, restore) == [(value, True)] * 2
 
 
 def test_without_a_checkpoint_a_run_starts_afresh(training, tmp_path):

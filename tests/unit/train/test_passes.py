@@ -38,7 +38,7 @@ def test_a_pass_gives_the_sums_and_its_part_of_the_mean_gradient(phrasebook_data
     for batch in batches:
         whole = BatchTensors.of(batch, CPU)
         hidden = built.model(whole.source_ids, whole.source, whole.input_ids, whole.target)
-        losses.append(linear_cross_entropy(hidden, built.model.embedding.weight, whole.labels, whole.weights, 0.1))
+        losses.append(linear_cross_entropy(hidden, built.model.embedding.weight, whole.labels, 0.1))
     sum(each.loss for each in losses).div(step.target_tokens).backward()
     assert sums.tolist() == pytest.approx([float(sum(part).detach()) for part in zip(*losses, strict=True)])
     assert torch.allclose(gathered, built.flat.gradient)

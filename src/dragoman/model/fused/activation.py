@@ -6,7 +6,6 @@ import torch
 import triton
 import triton.language as tl
 
-from dragoman.model.fused.columns import fold_into
 from dragoman.model.fused.dropout import Dropout, arguments, drops
 from dragoman.model.fused.random import is_kept, site_key
 from dragoman.model.fused.weight import Weight
@@ -107,7 +106,7 @@ class _Activation(torch.autograd.Function):
             saved_TF, ctx.bias.master, grad_outputs[0], du_TF, partials, num_tokens, width, *arguments(ctx.dropout),
             ROWS=ROWS, BLOCK=BLOCK, KIND=ctx.kind, DROPS=drops(ctx.dropout), num_warps=NUM_WARPS,
         )  # fmt: skip
-        fold_into(partials, [ctx.bias.gradient])
+        ctx.bias.leftover.add_sums(partials, [ctx.bias.gradient])
         return du_TF, None, None, None
 
 

@@ -15,9 +15,9 @@ BLOCK, NUM_WARPS = 1_024, 4
 
 @triton.jit
 def adam_update(
-    weights_ptr, rounded_ptr, gradient_ptr, first_ptr, second_ptr, kind_ptr, num_updates_ptr, norm_ptr, size, rate,
-    beta1, rest1, beta2, rest2, epsilon, decay, max_norm, BLOCK: tl.constexpr, DECOUPLED: tl.constexpr,
-    HAS_KINDS: tl.constexpr, CLIPS: tl.constexpr,
+    weights_ptr, rounded_ptr, gradient_ptr, first_ptr, second_ptr, direction_ptr, kind_ptr, num_updates_ptr, norm_ptr,
+    size, rate, beta1, rest1, beta2, rest2, epsilon, decay, max_norm, BLOCK: tl.constexpr, DECOUPLED: tl.constexpr,
+    HAS_KINDS: tl.constexpr, HAS_DIRECTIONS: tl.constexpr, CLIPS: tl.constexpr,
 ):  # fmt: skip
     places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = places < size
@@ -30,11 +30,10 @@ def adam_update(
         second = tl.load(second_ptr + places, mask=inside, other=0.0)
         if CLIPS:
             gradient = gradient * tl.minimum(max_norm / (norm + 1e-6), 1.0)
-        moves = inside
+        kind = 0
         if HAS_KINDS:
             kind = tl.load(kind_ptr + places, mask=inside, other=0)
-            moves = inside & (kind != 2)
-            strength = tl.where(kind == 1, decay, 0.0)
+            strength = tl.where(kind == 0, 0.0, decay)
             if DECOUPLED:
                 weights = weights * (1 - rate * strength)
             else:
@@ -44,30 +43,73 @@ def adam_update(
         correction1 = 1 - tl.exp2(num_updates * tl.log2(beta1))
         correction2 = 1 - tl.exp2(num_updates * tl.log2(beta2))
         change = rate / correction1 * first / (tl.sqrt(second / correction2) + epsilon)
-        weights = tl.where(moves, weights - change, weights)
+        own = inside
+        if HAS_DIRECTIONS:
+            own = inside & (kind != 2)
+            direction = tl.load(direction_ptr + places, mask=inside, other=0.0).to(tl.float32)
+            change = tl.where(kind == 2, rate * direction, change)
+        weights -= change
         tl.store(rounded_ptr + places, weights.to(rounded_ptr.dtype.element_ty), mask=inside)
-        tl.store(weights_ptr + places, weights, mask=moves)
-        tl.store(first_ptr + places, first, mask=moves)
-        tl.store(second_ptr + places, second, mask=moves)
+        tl.store(weights_ptr + places, weights, mask=inside)
+        tl.store(first_ptr + places, first, mask=own)
+        tl.store(second_ptr + places, second, mask=own)
     tl.store(gradient_ptr + places, tl.zeros([BLOCK], dtype=tl.float32), mask=inside)
+
+
+@triton.jit
+def momentum_update(
+    gradient_ptr, momentum_ptr, direction_ptr, kind_ptr, norm_ptr, size, momentum_share, rest_share, max_norm,
+    BLOCK: tl.constexpr, CLIPS: tl.constexpr,
+):  # fmt: skip
+    places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    norm = tl.load(norm_ptr)
+    own = tl.load(kind_ptr + places, mask=places < size, other=0) == 2
+    if norm < float("inf"):
+        gradient = tl.load(gradient_ptr + places, mask=own, other=0.0)
+        if CLIPS:
+            gradient = gradient * tl.minimum(max_norm / (norm + 1e-6), 1.0)
+        momentum = tl.load(momentum_ptr + places, mask=own, other=0.0)
+        momentum = momentum_share * momentum + rest_share * gradient
+        tl.store(momentum_ptr + places, momentum, mask=own)
+        # Nesterov: as if the momentum of the next step were known.
+        direction = momentum_share * momentum + rest_share * gradient
+        tl.store(direction_ptr + places, direction.to(direction_ptr.dtype.element_ty), mask=own)
+
+
+def gather_momentum(
+    flat: FlatModel,
+    momentum: torch.Tensor,
+    directions: torch.Tensor,
+    kinds: torch.Tensor,
+    norm: torch.Tensor,
+    max_norm: float,
+    share: float,
+) -> None:
+    """Muon's momentum, of which `share` stays at every update, and the directions that follow from it."""
+    size = flat.weights.numel()
+    momentum_update[(triton.cdiv(size, BLOCK),)](
+        flat.gradient, momentum, directions, kinds, norm, size, share, 1 - share, max_norm, BLOCK=BLOCK,
+        CLIPS=max_norm > 0, num_warps=NUM_WARPS,
+    )  # fmt: skip
 
 
 def update_weights(
     flat: FlatModel,
     rounded: torch.Tensor,
     averages: tuple[torch.Tensor, torch.Tensor],
+    directions: torch.Tensor | None,
     kinds: torch.Tensor | None,
     num_updates: torch.Tensor,
     norm: torch.Tensor,
     rate: float,
     config: OptimConfig,
 ) -> None:
-    """Adam's step number `num_updates`. `kinds`: 1 where a weight decays, 2 where somebody else moves it."""
+    """Adam's step number `num_updates`. `kinds`: 1 where a weight decays, 2 where it also follows `directions`."""
     size = flat.weights.numel()
     beta1, beta2 = config.betas
     adam_update[(triton.cdiv(size, BLOCK),)](
-        flat.weights, rounded, flat.gradient, *averages, kinds, num_updates, norm, size, rate, beta1, 1 - beta1,
-        beta2, 1 - beta2, config.epsilon, config.weight_decay, config.max_norm, BLOCK=BLOCK,
-        DECOUPLED=config.method != "adam", HAS_KINDS=kinds is not None, CLIPS=config.max_norm > 0,
-        num_warps=NUM_WARPS,
+        flat.weights, rounded, flat.gradient, *averages, directions, kinds, num_updates, norm, size, rate, beta1,
+        1 - beta1, beta2, 1 - beta2, config.epsilon, config.weight_decay, config.max_norm, BLOCK=BLOCK,
+        DECOUPLED=config.method != "adam", HAS_KINDS=kinds is not None, HAS_DIRECTIONS=directions is not None,
+        CLIPS=config.max_norm > 0, num_warps=NUM_WARPS,
     )  # fmt: skip

@@ -14,7 +14,6 @@ import torch
 import triton
 import triton.language as tl
 
-from dragoman.model.fused.columns import fold_into
 from dragoman.model.fused.tiles import TILE
 from dragoman.model.fused.weight import Weight
 
@@ -245,11 +244,11 @@ class _Attention(torch.autograd.Function):
         kv: torch.Tensor | None,
         num_heads: int,
         sight: Sight,
-        bias_gradients: tuple[torch.Tensor, torch.Tensor] | None,
+        biases: tuple[Weight, Weight] | None,
     ) -> torch.Tensor:
         out_TD, lse_HT = run_forward(_parts(q, kv), num_heads, sight)
         ctx.save_for_backward(q, kv, out_TD, lse_HT)
-        ctx.num_heads, ctx.sight, ctx.bias_gradients = num_heads, sight, bias_gradients
+        ctx.num_heads, ctx.sight, ctx.biases = num_heads, sight, biases
         return out_TD
 
     @staticmethod
@@ -257,17 +256,17 @@ class _Attention(torch.autograd.Function):
         q, kv, out_TD, lse_HT = ctx.saved_tensors
         dq, dkv = torch.empty_like(q), None if kv is None else torch.empty_like(kv)
         sums = run_backward(_parts(q, kv), out_TD, lse_HT, grad_outputs[0], _parts(dq, dkv), ctx.num_heads, ctx.sight)
-        if ctx.bias_gradients is not None:
-            for gradient, partials in zip(ctx.bias_gradients, sums, strict=True):
-                fold_into(partials, [gradient])
+        if ctx.biases is not None:
+            for bias, partials in zip(ctx.biases, sums, strict=True):
+                bias.leftover.add_sums(partials, [bias.gradient])
         return dq, dkv, None, None, None
 
 
 def self_attention(qkv_T3D: torch.Tensor, num_heads: int, sight: Sight, bias: Weight | None = None) -> torch.Tensor:
     """(T, D) of queries, keys and values side by side; adds the gradient of the bias that is in them."""
     width = qkv_T3D.shape[1] // 3
-    gradients = None if bias is None else (bias.gradient[:width], bias.gradient[width:])
-    return _Attention.apply(qkv_T3D, None, num_heads, sight, gradients)  # type: ignore[no-any-return]
+    biases = None if bias is None else (bias.part(slice(width)), bias.part(slice(width, None)))
+    return _Attention.apply(qkv_T3D, None, num_heads, sight, biases)  # type: ignore[no-any-return]
 
 
 def cross_attention(
@@ -278,5 +277,4 @@ def cross_attention(
     biases: tuple[Weight, Weight] | None = None,
 ) -> torch.Tensor:
     """(T, D) of queries over keys and values side by side; adds the gradients of both biases."""
-    gradients = None if biases is None else (biases[0].gradient, biases[1].gradient)
-    return _Attention.apply(q_TD, kv_S2D, num_heads, sight, gradients)  # type: ignore[no-any-return]
+    return _Attention.apply(q_TD, kv_S2D, num_heads, sight, biases)  # type: ignore[no-any-return]

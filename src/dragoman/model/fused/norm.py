@@ -9,7 +9,6 @@ import torch
 import triton
 import triton.language as tl
 
-from dragoman.model.fused.columns import fold_into
 from dragoman.model.fused.dropout import Dropout, arguments, drops
 from dragoman.model.fused.random import is_kept, site_key
 from dragoman.model.fused.weight import Norm, Weight
@@ -147,7 +146,7 @@ class _AddNorm(torch.autograd.Function):
             HAS_CHANGE=ctx.has_change, DROPS=drops(ctx.dropout), num_warps=NUM_WARPS,
         )  # fmt: skip
         summed = (ctx.norm.scale, ctx.norm.shift, *(() if ctx.bias is None else (ctx.bias,)))
-        fold_into(partials, [weight.gradient for weight in summed])
+        ctx.norm.scale.leftover.add_sums(partials, [weight.gradient for weight in summed])
         return dx_TD, dchange_TD, None, None, None, None
 
 

@@ -16,6 +16,7 @@ from dragoman.model.fused.attention import Sight, cross_attention, self_attentio
 from dragoman.model.fused.batch import PackedBatch
 from dragoman.model.fused.dropout import Dropout
 from dragoman.model.fused.embedding import embed
+from dragoman.model.fused.leftover import Leftover
 from dragoman.model.fused.loss import linear_cross_entropy
 from dragoman.model.fused.norm import add_norm, norm_only
 from dragoman.model.fused.weight import Norm, Weight, product
@@ -47,7 +48,8 @@ class FusedTransformer:
         views = zip(
             flat.parameters, flat.views(flat.weights), flat.views(self.rounded), flat.views(flat.gradient), strict=True
         )
-        self._weights = {id(parameter): Weight(*three) for parameter, *three in views}
+        self._leftover = Leftover(flat.weights.device)
+        self._weights = {id(parameter): Weight(*three, leftover=self._leftover) for parameter, *three in views}
         self._root = torch.zeros(1, device=flat.weights.device, requires_grad=True)
         self._is_pre = model.config.norm == "pre"
         self._recomputes = recomputes
@@ -56,6 +58,11 @@ class FusedTransformer:
     def refresh(self) -> None:
         """After the weights have changed."""
         self.rounded.copy_(self.flat.weights)
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """From what `losses` gave. Call it, not the one of the tensor: that one leaves work undone."""
+        loss.backward()
+        self._leftover.finish()
 
     def losses(self, batch: PackedBatch, smoothing: float) -> tuple[torch.Tensor, torch.Tensor]:
         """(loss to go back from, [loss, nll]), sums over the batch; gradients are scaled as the batch says."""

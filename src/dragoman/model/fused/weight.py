@@ -9,14 +9,21 @@ from typing import Any
 
 import torch
 
+from dragoman.model.fused.leftover import Leftover
+
 
 @dataclass(frozen=True)
 class Weight:
-    """Three views of one shape: fp32 values, the same in the precision of the products, and the fp32 gradient."""
+    """Three views of one shape: fp32 values, the same in the precision of the products, and the fp32 gradient, with
+    who adds to it."""
 
     master: torch.Tensor
     value: torch.Tensor
     gradient: torch.Tensor
+    leftover: Leftover
+
+    def part(self, rows: slice) -> "Weight":
+        return Weight(self.master[rows], self.value[rows], self.gradient[rows], self.leftover)
 
 
 @dataclass(frozen=True)
@@ -25,14 +32,6 @@ class Norm:
 
     scale: Weight
     shift: Weight
-
-
-def add_product(gradient: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> None:
-    """gradient += left @ right, summed in fp32 whatever the factors are."""
-    if left.dtype == gradient.dtype:
-        gradient.addmm_(left, right)
-    else:
-        torch.addmm(gradient, left, right, out_dtype=gradient.dtype, out=gradient)
 
 
 class _Product(torch.autograd.Function):
@@ -47,7 +46,7 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         (x_TI,) = ctx.saved_tensors
         dy_TO = grad_outputs[0]
-        add_product(ctx.weight.gradient, dy_TO.T, x_TI)
+        ctx.weight.leftover.add_product(ctx.weight.gradient, dy_TO.T, x_TI)
         return dy_TO @ ctx.weight.value, None, None
 
 
