@@ -29,6 +29,8 @@ def test_packed_attention_equals_padded(causal):
     out_packed = attention.attend(*packed, pairing)
     out_padded = attention._attend_padded(*[t.double() for t in padded], pairing)
     assert relative_error(out_packed, out_padded) < 1e-2
+    with torch.no_grad():
+        assert attention.attend(*packed, pairing).equal(out_packed)
     direction = torch.randn_like(out_packed)
     out_packed.backward(direction)
     out_padded.backward(direction.double())

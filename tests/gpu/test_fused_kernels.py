@@ -289,7 +289,9 @@ def test_adam_moves_as_torch_does_and_leaves_out_what_is_not_finite(method, deca
             assert not flat.gradient.any()
         assert torch.isnan(norm) == (step == 2)
         assert flats[0].weights.equal(before) == (step == 2)
-    assert_close(flats[0].weights, flats[1].weights, torch.float32)
+    # On a GPU, Muon's directions are products of 16 bits, and a last bit that differs in the momentum is felt there.
+    dtype = torch.bfloat16 if method == "muon" and DEVICE.type == "cuda" else torch.float32
+    assert_close(flats[0].weights, flats[1].weights, dtype)
     assert_close(rounded, flats[0].weights, torch.bfloat16)
     for name, tensor in ours.tensors().items():
         other = torchs.tensors()[name]

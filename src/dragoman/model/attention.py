@@ -61,19 +61,16 @@ def _attend_padded(q_THE: torch.Tensor, k_SHE: torch.Tensor, v_SHE: torch.Tensor
 
 
 def _attend_packed(q_THE: torch.Tensor, k_SHE: torch.Tensor, v_SHE: torch.Tensor, pairing: Pairing) -> torch.Tensor:
+    queries, keys = pairing.queries, pairing.keys
+    lengths = (queries.cumulative_B1, keys.cumulative_B1, queries.max_length, keys.max_length)
+    if not torch.is_grad_enabled():
+        # What `varlen_attn` calls, without its import of a compiler: seconds of a run's first evaluation.
+        return torch.ops.aten._flash_attention_forward(
+            q_THE, k_SHE, v_SHE, *lengths, 0.0, pairing.causal, return_debug_mask=False
+        )[0]
     from torch.nn.attention.varlen import varlen_attn
 
-    queries, keys = pairing.queries, pairing.keys
     window = (-1, 0) if pairing.causal else (-1, -1)
-    out_THE = varlen_attn(
-        q_THE,
-        k_SHE,
-        v_SHE,
-        queries.cumulative_B1,
-        keys.cumulative_B1,
-        queries.max_length,
-        keys.max_length,
-        window_size=window,
-    )
+    out_THE = varlen_attn(q_THE, k_SHE, v_SHE, *lengths, window_size=window)
     assert isinstance(out_THE, torch.Tensor)  # a pair only where the log-sum-exp is asked for
     return out_THE

@@ -39,14 +39,19 @@ class Leftover:
 
     def finish(self) -> None:
         """After the pass: wait for the products, fold the sums."""
+        sums = self._sums
+        self.forget()
+        if sums:
+            table = table_of(sums)
+            widest = int(table[:, -1].max())
+            fold(self._on_device(table), widest)
+
+    def forget(self) -> None:
+        """After a pass that failed: a graph cannot be closed, not even an unfinished one, with work beside it."""
         if self._side is not None:
             torch.cuda.current_stream(self._side.device).wait_stream(self._side)
         self._under_way.clear()
-        if self._sums:
-            table = table_of(self._sums)
-            widest = int(table[:, -1].max())
-            fold(self._on_device(table), widest)
-        self._sums.clear()
+        self._sums = []
 
     def _on_device(self, table: torch.Tensor) -> torch.Tensor:
         """A graph reads its table anew at every replay, from memory that must be there before it is recorded."""
