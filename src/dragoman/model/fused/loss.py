@@ -8,8 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from dragoman.model.fused.leftover import add_product
-from dragoman.model.fused.weight import Weight
+from dragoman.model.fused.weight import Weight, add_product
 
 CHUNK_TOKENS = 8_192
 BLOCK, NUM_WARPS = 4_096, 8

@@ -61,11 +61,7 @@ class FusedTransformer:
 
     def backward(self, loss: torch.Tensor) -> None:
         """From what `losses` gave. Call it, not the one of the tensor: that one leaves work undone."""
-        try:
-            loss.backward()
-        except BaseException:
-            self._leftover.forget()
-            raise
+        loss.backward()
         self._leftover.finish()
 
     def losses(self, batch: PackedBatch, smoothing: float) -> tuple[torch.Tensor, torch.Tensor]:

@@ -15,7 +15,7 @@ from dragoman.model.fused.leftover import Leftover
 @dataclass(frozen=True)
 class Weight:
     """Three views of one shape: fp32 values, the same in the precision of the products, and the fp32 gradient, with
-    who adds to it."""
+    where partial sums for it are left."""
 
     master: torch.Tensor
     value: torch.Tensor
@@ -34,6 +34,14 @@ class Norm:
     shift: Weight
 
 
+def add_product(gradient: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> None:
+    """gradient += left @ right, summed in fp32 whatever the factors are."""
+    if left.dtype == gradient.dtype:
+        gradient.addmm_(left, right)
+    else:
+        torch.addmm(gradient, left, right, out_dtype=gradient.dtype, out=gradient)
+
+
 class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x_TI: torch.Tensor, weight: Weight, bias: Weight | None) -> torch.Tensor:
@@ -46,7 +54,7 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         (x_TI,) = ctx.saved_tensors
         dy_TO = grad_outputs[0]
-        ctx.weight.leftover.add_product(ctx.weight.gradient, dy_TO.T, x_TI)
+        add_product(ctx.weight.gradient, dy_TO.T, x_TI)
         return dy_TO @ ctx.weight.value, None, None
 
 
