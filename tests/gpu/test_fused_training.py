@@ -17,19 +17,20 @@ from fused_reference import (
 from dragoman.config import BatchConfig, ModelConfig
 from dragoman.data.batches import BatchPlan
 from dragoman.model.flat import FlatModel
-from dragoman.model.fused.words import Slots
+from dragoman.model.fused.words import Slots, set_header
 from dragoman.model.layout import Layout
 from dragoman.model.loss import linear_cross_entropy
 from dragoman.model.transformer import Transformer, initialize
 from dragoman.train.build import build_model
 from dragoman.train.passes import FusedPasses
-from dragoman.train.slots import slots_for, usual_slots
+from dragoman.train.slots import usual_slots
 from small_runs import tiny_recipe
 from synthetic_shards import shard_of
 
 pytestmark = needs_kernels
 SLOTS = Slots(320, 320, (32, 32, 32))
 NUM_WORDS = 203
+NO_DROPOUT = ("model.dropout=0.0", "model.ffn_dropout=0.0")
 
 
 def model_of(**settings) -> Transformer:
@@ -77,6 +78,8 @@ def test_loss_and_gradients_of_the_whole_model(settings, dtype):
 
 @pytest.mark.skipif(INTERPRETED, reason="graphs need a GPU")
 def test_a_replayed_pass_equals_one_without_a_graph_and_drops_anew():
+    from dragoman.model.fused.batch import PackedBatch
+
     recipe = tiny_recipe("train.precision=bf16", "model.d_model=64", "model.num_heads=2")
     plan = BatchPlan(
         [shard_of(np.random.default_rng(1).integers(2, 40, (500, 2)))],
@@ -89,16 +92,41 @@ def test_a_replayed_pass_equals_one_without_a_graph_and_drops_anew():
     assert not built.flat.gradient.any(), "capturing leaves no trace"
     batch = plan.batch(plan.step(1), 0)
     results = []
-    for room in (usual_slots(plan), slots_for(batch.source_lengths, batch.target_lengths)):
-        passes._slots, kept = room, passes._slots
-        piece = passes.piece(batch, 0)
-        passes._slots = kept
-        for seed in (3, 4):
-            built.flat.zero()
-            sums = passes.forward(piece, seed, 1_000).clone()
-            passes.backward()
-            results.append((sums, built.flat.gradient.clone()))
-    replayed, other_seed, direct, _ = results
-    assert_close(direct[0], replayed[0], torch.float32)
-    assert_close(direct[1], replayed[1], torch.bfloat16)
+    piece = passes.piece(batch, 0)
+    for seed in (3, 4):
+        built.flat.zero()
+        sums = passes.forward(piece, seed, 1_000).clone()
+        passes.backward()
+        results.append((sums, built.flat.gradient.clone()))
+    built.flat.zero()
+    words = piece.blocks[0].clone()
+    set_header(words.numpy(), 3, 1 / 1_000)
+    loss, sums = built.fused.losses(PackedBatch(words.to(DEVICE), passes._batch.slots), recipe.train.label_smoothing)
+    built.fused.backward(loss)
+    replayed, other_seed = results
+    assert_close(sums, replayed[0], torch.float32)
+    assert_close(built.flat.gradient, replayed[1], torch.bfloat16)
     assert not torch.equal(replayed[0], other_seed[0])
+
+
+@pytest.mark.skipif(INTERPRETED, reason="graphs need a GPU")
+def test_a_microbatch_that_is_too_full_takes_several_passes():
+    recipe = tiny_recipe("train.precision=bf16", "model.d_model=64", "model.num_heads=2", *NO_DROPOUT)
+    shard = shard_of(np.random.default_rng(1).integers(2, 40, (500, 2)))
+    small, large = (
+        BatchPlan([shard], BatchConfig(target_tokens=tokens, num_microbatches=1, max_pieces=60), 1)
+        for tokens in (500, 1_500)
+    )
+    built = build_model(recipe, 600, DEVICE)
+    batch = large.batch(large.step(1), 0)
+    results = []
+    for plan in (large, small):
+        passes = FusedPasses(built, recipe, usual_slots(plan))
+        piece = passes.piece(batch, 0)
+        built.flat.zero()
+        sums = passes.forward(piece, 3, 1_500).clone()
+        passes.backward()
+        results.append((len(piece.blocks), sums, built.flat.gradient.clone()))
+    assert results[0][0] == 1 and results[1][0] > 2
+    assert_close(results[1][1], results[0][1], torch.float32)
+    assert_close(results[1][2], results[0][2], torch.bfloat16)

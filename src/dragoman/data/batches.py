@@ -101,6 +101,8 @@ class BatchPlan:
                 f"no training pair fits into batch.max_pieces = {config.max_pieces}", "raise batch.max_pieces"
             )
         tokens = [_token_sums(shard, indices) for shard, indices in zip(shards, usable, strict=True)]
+        most = [s.lengths[indices].max(axis=0) for s, indices in zip(shards, usable, strict=True) if len(indices)]
+        self.longest: tuple[int, int] = tuple(np.max(most, axis=0).tolist())  # source and target, EOS counted
         self.target_tokens = sum(target for _, target in tokens)
         self.source_tokens = sum(source for source, _ in tokens)
         step_tokens = config.target_tokens * FILL_SHARE

@@ -11,6 +11,8 @@ from dragoman.units import format_bytes
 CPU_NUMBER = 8
 # Of free memory: the rest is for what an estimate does not know, and for what the allocator cannot use.
 SAFE_SHARE = 0.8
+LIBRARY_BYTES = 256_000_000  # of kernels that libraries load and of graphs; 210 MB for base on an H200
+MUON_BYTES = 10  # for a weight of a matrix: its direction, and what it is made from
 MOST_TOKENS = 131_072  # of a microbatch: larger ones make no GPU faster
 # Smaller ones leave a GPU idle by more than recomputing costs.
 LEAST_TOKENS = 2_048
@@ -34,7 +36,7 @@ def choose_number(recipe: Recipe, vocab_size: int, num_ranks: int, free_bytes: i
         for number in numbers:
             tokens = microbatch_tokens(recipe, number)
             needed = needed_bytes(recipe, vocab_size, number, value_bytes, recomputes)
-            if least_tokens <= tokens <= MOST_TOKENS and needed <= SAFE_SHARE * free_bytes:
+            if least_tokens <= tokens <= MOST_TOKENS and needed <= safe_bytes(free_bytes):
                 return number
     return numbers[-1]
 
@@ -53,7 +55,12 @@ def needs_recomputing(
     """As the recipe says; where it says auto, whether so many microbatches fit into memory only that way."""
     if recipe.train.recompute != "auto":
         return recipe.train.recompute
-    return free_bytes is not None and needed_bytes(recipe, vocab_size, number, value_bytes) > SAFE_SHARE * free_bytes
+    return free_bytes is not None and needed_bytes(recipe, vocab_size, number, value_bytes) > safe_bytes(free_bytes)
+
+
+def safe_bytes(free_bytes: int) -> float:
+    """What an estimate may come to."""
+    return SAFE_SHARE * (free_bytes - LIBRARY_BYTES)
 
 
 def _check_memory(
@@ -65,9 +72,9 @@ def _check_memory(
     needed = needed_bytes(recipe, vocab_size, most, value_bytes, recomputes)
     if num_ranks > 1:
         needed = max(needed, size.measure_bytes(value_bytes))
-    if needed > free_bytes:
+    if needed > free_bytes - LIBRARY_BYTES:
         raise DragomanError(
-            f"training takes about {format_bytes(needed)} of GPU memory, even with microbatches of "
+            f"training takes about {format_bytes(needed + LIBRARY_BYTES)} of GPU memory, even with microbatches of "
             f"{microbatch_tokens(recipe, most):,} target tokens, and {format_bytes(free_bytes)} are free",
             "end what else uses the GPU (`nvidia-smi` lists it), or take a smaller recipe; "
             f"--set batch.num_microbatches={most} tries it all the same",
@@ -100,7 +107,10 @@ def needed_bytes(recipe: Recipe, vocab_size: int, number: int, value_bytes: int,
     """Memory of a rank that trains on one of so many; by itself, recomputing only what the recipe says."""
     size = size_of(recipe.model, vocab_size)
     is_on = recipe.train.recompute is True if recomputes is None else recomputes
-    return size.train_bytes(microbatch_tokens(recipe, number), recipe.model, vocab_size, value_bytes, is_on)
+    muon_bytes = MUON_BYTES * size.matrix_parameters if recipe.optim.method == "muon" else 0
+    return muon_bytes + size.train_bytes(
+        microbatch_tokens(recipe, number), recipe.model, vocab_size, value_bytes, is_on
+    )
 
 
 def check_room(recipe: Recipe, number: int, num_ranks: int) -> None:

@@ -3,19 +3,17 @@
 The loop calls `forward` and `backward` in turn; the feed's thread calls `piece`, ahead of both.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import torch
 
 from dragoman.config import Recipe
 from dragoman.data.batches import Batch, BatchPlan
-from dragoman.model.fused.words import Sentences, Slots, pack, set_header
+from dragoman.model.fused.words import Sentences, Slots, pack_all, set_header
 from dragoman.model.loss import linear_cross_entropy
 from dragoman.train.build import Built
-from dragoman.train.slots import empty_words, slots_for, usual_slots
+from dragoman.train.slots import empty_words, usual_slots
 from dragoman.train.tensors import BatchTensors
 
 
@@ -87,8 +85,7 @@ class TorchPasses:
 @dataclass(frozen=True)
 class _PackedPiece:
     index: int
-    words: torch.Tensor  # int32, in memory that a GPU copies from by itself
-    slots: Slots
+    blocks: list[torch.Tensor]  # int32, in memory that a GPU copies from by itself; one, but for full microbatches
 
 
 class FusedPasses:
@@ -100,48 +97,31 @@ class FusedPasses:
         assert built.fused is not None
         self._fused = built.fused
         self._smoothing = recipe.train.label_smoothing
-        self._slots = slots
         self._device = built.flat.weights.device
         self._batch = PackedBatch(torch.from_numpy(empty_words(slots)).to(self._device), slots)
-        self._loss: torch.Tensor | None = None
-        self._backward: Callable[[], None] | None = None
         self._capture()
 
     def piece(self, batch: Batch, index: int) -> _PackedPiece:
-        """In the usual number of slots, or, rarely, as many as it takes."""
         sentences = Sentences(
             batch.source_ids, batch.source_lengths, batch.input_ids, batch.target_ids, batch.target_lengths
         )
-        slots = self._slots
-        words = pack(sentences, slots)
-        if words is None:
-            slots = slots_for(batch.source_lengths, batch.target_lengths)
-            words = pack(sentences, slots)
-            assert words is not None, "slots made to measure fit"
-        return _PackedPiece(index, torch.from_numpy(words).pin_memory(), slots)
+        blocks = pack_all(sentences, self._batch.slots)
+        return _PackedPiece(index, [torch.from_numpy(words).pin_memory() for words in blocks])
 
     def forward(self, piece: _PackedPiece, seed: int, num_tokens: int) -> torch.Tensor:
-        set_header(piece.words.numpy(), seed, 1 / num_tokens)
-        if piece.slots != self._slots:
-            return self._forward_once(piece)
-        self._batch.words.copy_(piece.words, non_blocking=True)
-        self._forward_graph.replay()
-        self._backward = self._backward_graph.replay
-        return self._sums
-
-    def _forward_once(self, piece: _PackedPiece) -> torch.Tensor:
-        """Without a graph, for a shape that may not come again."""
-        from dragoman.model.fused.batch import PackedBatch
-
-        batch = PackedBatch(piece.words.to(self._device, non_blocking=True), piece.slots)
-        loss, sums = self._fused.losses(batch, self._smoothing)
-        self._backward = partial(self._fused.backward, loss)
-        return sums
+        """Where a microbatch takes several passes, all but the last go back at once."""
+        earlier: list[torch.Tensor] = []
+        for number, words in enumerate(piece.blocks):
+            if number:
+                earlier.append(self._sums.clone())
+                self.backward()
+            set_header(words.numpy(), seed + number, 1 / num_tokens)
+            self._batch.words.copy_(words, non_blocking=True)
+            self._forward_graph.replay()
+        return torch.stack([*earlier, self._sums]).sum(0) if earlier else self._sums
 
     def backward(self) -> None:
-        assert self._backward is not None, "forward comes first"
-        self._backward()
-        self._backward = None
+        self._backward_graph.replay()
 
     def refresh(self) -> None:
         self._fused.refresh()

@@ -359,7 +359,7 @@ def test_a_profile_says_how_a_step_is_cut():
     assert setting_of_profile(other, profile).recipe.batch.num_microbatches == 8, "no GPUs"
     on_gpus = replace(profile, compute=replace(profile.compute, device="H200", gpu_free_bytes=100 * 10**9))
     assert setting_of_profile(other, on_gpus).recipe.batch.num_microbatches == 2, "one for each rank"
-    poor = replace(profile, compute=replace(profile.compute, device="old", gpu_free_bytes=400 * 10**6))
+    poor = replace(profile, compute=replace(profile.compute, device="old", gpu_free_bytes=650 * 10**6))
     assert setting_of_profile(other, poor).recipe.batch.num_microbatches > 2
 
 

@@ -7,7 +7,7 @@ import torch
 from dragoman.config import BatchConfig
 from dragoman.data.batches import BatchPlan
 from dragoman.data.shards import open_shards
-from dragoman.model.fused.words import Sentences, pack
+from dragoman.model.fused.words import Sentences, pack, pack_all, places_of
 from dragoman.model.loss import linear_cross_entropy
 from dragoman.train.build import build_model
 from dragoman.train.passes import TorchPasses, make_passes
@@ -73,6 +73,27 @@ def test_fixed_shapes_hold_nearly_every_microbatch_and_are_at_least_97_percent_r
     assert num_packed >= 0.95 * total
     assert num_real / (total * slots.target) >= 0.97
     assert slots.source % 16 == slots.target % 16 == 0
+
+
+def test_a_microbatch_beyond_its_slots_is_cut_until_it_fits_and_none_of_it_is_lost():
+    random = np.random.default_rng(1)
+    lengths = random.integers(2, 60, (400, 2))
+    lengths[7] = (61, 61)  # fits alone, whatever the steps need
+    plans = [
+        BatchPlan([shard_of(lengths)], BatchConfig(target_tokens=tokens, num_microbatches=1, max_pieces=60), 1)
+        for tokens in (100, 5_000)
+    ]
+    slots = usual_slots(plans[0])
+    batch = plans[1].batch(plans[1].step(1), 0)
+    whole = Sentences(batch.source_ids, batch.source_lengths, batch.input_ids, batch.target_ids, batch.target_lengths)
+    blocks = pack_all(whole, slots)
+    assert len(blocks) > 5
+    for name, expected in (("source_ids", batch.source_ids), ("labels", batch.target_ids)):
+        first, last = places_of(slots)[name]
+        real = [block[first:last][block[first:last] != 0] for block in blocks]
+        assert np.concatenate(real).tolist() == expected.tolist()
+    roomy = usual_slots(plans[1])
+    assert len(pack_all(whole, roomy)) == 1
 
 
 def test_slots_of_a_corpus_smaller_than_a_step():

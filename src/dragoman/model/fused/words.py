@@ -38,6 +38,16 @@ class Sentences:
     labels: Ints
     target_lengths: Ints
 
+    def halves(self) -> "tuple[Sentences, Sentences]":
+        middle = len(self.source_lengths) // 2
+        source, target = int(self.source_lengths[:middle].sum()), int(self.target_lengths[:middle].sum())
+        cuts = (source, middle, target, target, middle)
+        parts = (self.source_ids, self.source_lengths, self.input_ids, self.labels, self.target_lengths)
+        return (
+            Sentences(*(part[:cut] for part, cut in zip(parts, cuts, strict=True))),
+            Sentences(*(part[cut:] for part, cut in zip(parts, cuts, strict=True))),
+        )
+
 
 def places_of(slots: Slots) -> dict[str, tuple[int, int]]:
     """Where each part of the block begins and ends."""
@@ -97,6 +107,15 @@ def pack(sentences: Sentences, slots: Slots) -> NDArray[np.int32] | None:
             part[:num_tokens] = np.repeat(values, lengths)
             part[num_tokens:] = np.arange(num_tokens, len(part))  # an empty sentence of its own
     return words
+
+
+def pack_all(sentences: Sentences, slots: Slots) -> list[NDArray[np.int32]]:
+    """One block, or as many as it takes where the slots do not suffice. Any one sentence must fit."""
+    words = pack(sentences, slots)
+    if words is not None:
+        return [words]
+    assert len(sentences.source_lengths) > 1, "slots hold the longest sentence"
+    return [block for half in sentences.halves() for block in pack_all(half, slots)]
 
 
 def _bounds(lengths: Ints) -> tuple[Ints, Ints]:
