@@ -146,7 +146,7 @@ def test_every_shipped_recipe_loads_and_its_model_can_be_built(name):
 
 
 def test_the_shipped_recipes_are_those_of_the_design():
-    assert set(shipped_recipes()) == {"tiny", "small", "base", "big", "phrasebook", "wmt14-en-de-classic"}
+    assert set(shipped_recipes()) == {"tiny", "small", "base", "big", "ende-fast", "phrasebook", "wmt14-en-de-classic"}
 
 
 TINY_DATA = ["vocab.size=600", "data.held_out_pairs=30"]
