@@ -73,10 +73,11 @@ def orthogonalized(x_BRC: torch.Tensor, size: float = 1.0) -> torch.Tensor:
     is_tall = x_BRC.shape[1] > x_BRC.shape[2]
     y = x_BRC.transpose(1, 2) if is_tall else x_BRC
     length = torch.linalg.vector_norm(y, dim=(1, 2), keepdim=True, dtype=torch.float32)
-    y = (y / (length + 1e-12)).to(x_BRC.dtype)
+    y = y * (1 / (length + 1e-12)).to(x_BRC.dtype)
     for iteration in range(NUM_ITERATIONS):
         factor = size if iteration == NUM_ITERATIONS - 1 else 1.0
         gram = y @ y.transpose(1, 2)
-        polynomial = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
-        y = torch.baddbmm(y, polynomial, y, beta=factor * a, alpha=factor)
+        polynomial = torch.baddbmm(gram, gram, gram, beta=factor * b, alpha=factor * c)
+        polynomial.diagonal(dim1=1, dim2=2).add_(factor * a)
+        y = polynomial @ y
     return y.transpose(1, 2) if is_tall else y

@@ -26,27 +26,27 @@ def adam_update(
         num_updates = tl.load(num_updates_ptr)
         weights = tl.load(weights_ptr + places, mask=inside, other=0.0)
         gradient = tl.load(gradient_ptr + places, mask=inside, other=0.0)
-        first = tl.load(first_ptr + places, mask=inside, other=0.0)
-        second = tl.load(second_ptr + places, mask=inside, other=0.0)
         if CLIPS:
             gradient = gradient * tl.minimum(max_norm / (norm + 1e-6), 1.0)
+        own = inside
         kind = 0
         if HAS_KINDS:
             kind = tl.load(kind_ptr + places, mask=inside, other=0)
+            own = inside & (kind != 2)
             strength = tl.where(kind == 0, 0.0, decay)
             if DECOUPLED:
                 weights = weights * (1 - rate * strength)
             else:
                 gradient += strength * weights
+        first = tl.load(first_ptr + places, mask=own, other=0.0)
+        second = tl.load(second_ptr + places, mask=own, other=0.0)
         first = beta1 * first + rest1 * gradient
         second = beta2 * second + rest2 * gradient * gradient
         correction1 = 1 - tl.exp2(num_updates * tl.log2(beta1))
         correction2 = 1 - tl.exp2(num_updates * tl.log2(beta2))
         change = rate / correction1 * first / (tl.sqrt(second / correction2) + epsilon)
-        own = inside
         if HAS_DIRECTIONS:
-            own = inside & (kind != 2)
-            direction = tl.load(direction_ptr + places, mask=inside, other=0.0).to(tl.float32)
+            direction = tl.load(direction_ptr + places, mask=inside & (kind == 2), other=0.0).to(tl.float32)
             change = tl.where(kind == 2, rate * direction, change)
         weights -= change
         tl.store(rounded_ptr + places, weights.to(rounded_ptr.dtype.element_ty), mask=inside)
