@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dragoman.config import BatchConfig
-from dragoman.data.batches import BatchPlan
+from dragoman.data.batches import Batch, BatchPlan
 from dragoman.data.shards import open_shards
 from dragoman.model.fused.words import Sentences, pack, pack_all, places_of
 from dragoman.model.loss import linear_cross_entropy
@@ -17,6 +17,10 @@ from small_runs import tiny_recipe
 from synthetic_shards import shard_of, wmt_lengths
 
 CPU = torch.device("cpu")
+
+
+def sentences_of(batch: Batch) -> Sentences:
+    return Sentences(batch.source_ids, batch.source_lengths, batch.input_ids, batch.target_ids, batch.target_lengths)
 
 
 def test_a_pass_gives_the_sums_and_its_part_of_the_mean_gradient(phrasebook_data):
@@ -66,7 +70,7 @@ def test_fixed_shapes_hold_nearly_every_microbatch_and_are_at_least_97_percent_r
     for step in map(plan.step, steps):
         for number in range(num_microbatches):
             b = plan.batch(step, number)
-            words = pack(Sentences(b.source_ids, b.source_lengths, b.input_ids, b.target_ids, b.target_lengths), slots)
+            words = pack(sentences_of(b), slots)
             num_packed += words is not None
             num_real += b.num_target_tokens
     total = len(steps) * num_microbatches
@@ -76,24 +80,37 @@ def test_fixed_shapes_hold_nearly_every_microbatch_and_are_at_least_97_percent_r
 
 
 def test_a_microbatch_beyond_its_slots_is_cut_until_it_fits_and_none_of_it_is_lost():
-    random = np.random.default_rng(1)
-    lengths = random.integers(2, 60, (400, 2))
-    lengths[7] = (61, 61)  # fits alone, whatever the steps need
-    plans = [
+    lengths = np.random.default_rng(1).integers(2, 60, (400, 2))
+    small, large = (
         BatchPlan([shard_of(lengths)], BatchConfig(target_tokens=tokens, num_microbatches=1, max_pieces=60), 1)
         for tokens in (100, 5_000)
-    ]
-    slots = usual_slots(plans[0])
-    batch = plans[1].batch(plans[1].step(1), 0)
-    whole = Sentences(batch.source_ids, batch.source_lengths, batch.input_ids, batch.target_ids, batch.target_lengths)
+    )
+    batch = large.batch(large.step(1), 0)
+    whole = sentences_of(batch)
+    slots = usual_slots(small)
     blocks = pack_all(whole, slots)
     assert len(blocks) > 5
     for name, expected in (("source_ids", batch.source_ids), ("labels", batch.target_ids)):
         first, last = places_of(slots)[name]
         real = [block[first:last][block[first:last] != 0] for block in blocks]
         assert np.concatenate(real).tolist() == expected.tolist()
-    roomy = usual_slots(plans[1])
-    assert len(pack_all(whole, roomy)) == 1
+    assert len(pack_all(whole, usual_slots(large))) == 1
+
+
+def test_slots_hold_the_longest_sentence_even_if_no_usual_step_has_it():
+    lengths = np.random.default_rng(1).integers((2, 20), (3, 30), (2_000, 2))
+    config = BatchConfig(target_tokens=100, num_microbatches=1, max_pieces=98)
+    steps = range(1, 129)  # those that are looked at
+    plan = BatchPlan([shard_of(lengths)], config, 1)
+    seen = np.concatenate([plan.step(step).microbatches[0] for step in steps])
+    unseen = np.setdiff1d(np.arange(len(lengths)), seen)[0]
+    lengths[unseen] = (99, lengths[unseen, 1])
+    plan = BatchPlan([shard_of(lengths)], config, 1)
+    slots = usual_slots(plan)
+    assert plan.longest == (99, 29)
+    assert max(plan.step(step).source_tokens for step in steps) < 99 <= slots.source
+    alone = plan._gather(0, np.array([unseen]))
+    assert pack(sentences_of(alone), slots) is not None
 
 
 def test_slots_of_a_corpus_smaller_than_a_step():
