@@ -71,6 +71,23 @@ def test_momentum_is_kept_in_the_files_of_adam():
     assert flat.weights.equal(twin.weights)
 
 
+def test_the_direction_is_of_the_momentum_as_if_the_next_step_were_known():
+    flat = flat_model()
+    optimizer = Optimizer(flat, OptimConfig(method="muon"))
+    number = flat.names.index("encoder.0.feed_forward.sublayer.up.weight")
+    update(flat, optimizer, 1)
+    before = flat.views(flat.weights)[number].clone()
+    update(flat, optimizer, 2)
+    first, second = (
+        flat.views(torch.randn(flat.gradient.shape, generator=torch.Generator().manual_seed(seed)))[number]
+        for seed in (1, 2)
+    )
+    momentum = MOMENTUM * (1 - MOMENTUM) * first + (1 - MOMENTUM) * second
+    ahead = MOMENTUM * momentum + (1 - MOMENTUM) * second
+    change = 0.01 * 0.2 * max(before.shape) ** 0.5 * orthogonalized(ahead[None])[0]
+    assert torch.allclose(before - flat.views(flat.weights)[number], change, atol=1e-6)
+
+
 def test_a_gradient_that_is_not_finite_moves_nothing():
     flat = flat_model()
     optimizer = Optimizer(flat, OptimConfig(method="muon", weight_decay=0.1))

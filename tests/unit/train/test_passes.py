@@ -105,7 +105,7 @@ def test_slots_hold_the_longest_sentence_even_if_no_usual_step_has_it():
     seen = np.concatenate([plan.step(step).microbatches[0] for step in steps])
     unseen = np.setdiff1d(np.arange(len(lengths)), seen)[0]
     lengths[unseen] = (99, lengths[unseen, 1])
-    plan = BatchPlan([shard_of(lengths)], config, 1)
+    plan = BatchPlan([shard_of(lengths), shard_of(lengths[:1])], config, 1)
     slots = usual_slots(plan)
     assert plan.longest == (99, 29)
     assert max(plan.step(step).source_tokens for step in steps) < 99 <= slots.source
