@@ -1,13 +1,13 @@
 """Training speed of other toolkits on one GPU: eole 0.6.4, JoeyNMT 2.3.0 and the Hugging Face Trainer (MarianMT).
 
-    python benchmarks/peers_gpu.py [--toolkits eole,joeynmt,huggingface] [--logs DIR] [--site DIR] [--text PREFIX]
+    python benchmarks/peers_gpu.py [--toolkits eole,joeynmt,huggingface,huggingface-compiled] [--logs DIR] [--site DIR] [--text PREFIX]
 
 All train Transformer-base with dropout 0.1 and label smoothing 0.1, in bf16 (JoeyNMT: fp16, which is what it has), on
 batches of about 25,600 tokens and on the same text: synthetic pairs of the lengths of WMT text, or PREFIX.src,
 PREFIX.tgt, PREFIX.dev.src and PREFIX.dev.tgt, already cut into pieces (pairs of more than 120 pieces are left out).
 `--site` is a folder with the toolkits, for a machine where nothing can be installed. Settings: benchmarks/peers.
 
-Prints one JSON line per toolkit, two for Hugging Face (plain and torch_compile). Real target tokens are counted: EOS
+Prints one JSON line per toolkit; Hugging Face is there twice, plain and with torch_compile. Real target tokens are counted: EOS
 yes, padding no. They are read from each toolkit's own log, from the warm-up to the last step:
 - eole, every 50 steps: `bsz: SOURCE/TARGET/SENTENCES` and `SOURCE/TARGET tok/s`, the second figure of each, are target
   positions in the loss that are not padding: EOS counted, BOS not. A step took bsz divided by tok/s.
@@ -40,7 +40,7 @@ from typing import Any
 import numpy as np
 
 PEERS = Path(__file__).resolve().parent / "peers"
-NAMES = ("dragoman", "eole", "joeynmt", "huggingface")
+NAMES = ("dragoman", "eole", "joeynmt", "huggingface", "huggingface-compiled")
 MAX_LENGTH = 120  # pieces of a pair's longer side
 MAX_WORDS = 40_000  # of a vocabulary; the synthetic text has 32,000
 SPECIAL = ("<unk>", "<pad>", "<s>", "</s>")
@@ -122,7 +122,7 @@ def measure(chosen: list[str], options: argparse.Namespace, work: Path, logs: Pa
     environment = peer_environment(options.site)
     versions = installed_versions(environment)
     for toolkit in toolkits(work, scale, num_words):
-        if toolkit.name.split("-")[0] not in chosen:
+        if toolkit.name not in chosen:
             continue
         log = logs / f"{toolkit.name}.log"
         status = run(toolkit.command, work, environment, log, options.limit)

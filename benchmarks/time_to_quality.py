@@ -99,9 +99,15 @@ def train(recipe: str, data: Path, run: Path, settings: list[str]) -> None:
 
 
 def judged(run: Path, data: Path) -> dict[str, Any]:
-    """BLEU of the last checkpoint, or of the average where the recipe makes one, on the test sets."""
-    model = run / "checkpoints/average"
-    model = model if model.exists() else run
+    """Scores of the last checkpoint on the test sets, and of the average where the recipe makes one."""
+    began = time.time()
+    result = {"test": scores_of(run / "checkpoints/last", data)}
+    if (run / "checkpoints/average").exists():
+        result["test_of_average"] = scores_of(run / "checkpoints/average", data)
+    return {**result, "test_seconds": round(time.time() - began, 1)}
+
+
+def scores_of(model: Path, data: Path) -> Any:
     command = [
         sys.executable,
         "-m",
@@ -114,9 +120,7 @@ def judged(run: Path, data: Path) -> dict[str, Any]:
         "4",
         "--json",
     ]
-    began = time.time()
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return {"test": json.loads(done.stdout), "test_seconds": round(time.time() - began, 1)}
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["sets"]
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
