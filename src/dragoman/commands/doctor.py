@@ -149,7 +149,9 @@ def _needs(found: "Round", recipe: "Recipe | None", timed: "ComputeProfile | Non
     return Needs(
         checkpoint_bytes=size.checkpoint_bytes,
         disk_bytes=num_kept * size.checkpoint_bytes,
-        rank_bytes=needed_bytes(recipe, recipe.vocab.size, number, value_bytes),
+        rank_bytes=needed_bytes(
+            recipe, recipe.vocab.size, number, value_bytes, None if timed is None else timed.recomputes
+        ),
         ranks=found.ranks,
     )
 

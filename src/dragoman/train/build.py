@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from dragoman.config import Recipe
+from dragoman.dist.world import World
 from dragoman.model.flat import FlatModel
 from dragoman.model.fused.support import fused_obstacle
 from dragoman.model.transformer import Transformer, initialize
@@ -49,10 +50,15 @@ class Built:
 
 
 def build_model(
-    recipe: Recipe, vocab_size: int, device: torch.device, init: Path | None = None, recomputes: bool = False
+    recipe: Recipe,
+    vocab_size: int,
+    device: torch.device,
+    init: Path | None = None,
+    recomputes: bool = False,
+    precision: str | None = None,
 ) -> Built:
-    """With the recipe's first weights, or those of a file."""
-    precision = resolve_precision(recipe.train.precision, device)
+    """With the recipe's first weights, or those of a file. Ranks agree on `precision`; one alone need not."""
+    precision = precision or resolve_precision(recipe.train.precision, device)
     half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
     autocast = nullcontext if half is None else partial(torch.autocast, device.type, half)
     if recipe.train.deterministic:
@@ -87,6 +93,12 @@ def make_deterministic() -> None:
     """Ask torch for operations that give the same bits every time; it warns of those that cannot."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first product
     torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+def agree_on_precision(recipe: Recipe, world: World) -> str:
+    """Its own for each rank, but fp16 for all where one has it: gradients are scaled there, and a sum must not mix."""
+    own = resolve_precision(recipe.train.precision, world.device)
+    return "fp16" if "fp16" in world.gather(own) else own
 
 
 def resolve_precision(wanted: str, device: torch.device) -> str:

@@ -4,8 +4,6 @@ activations are recomputed. Once, before the model is built, for all the run's l
 from collections.abc import Callable
 from dataclasses import replace
 
-import torch
-
 from dragoman.config import Recipe
 from dragoman.data.shards import open_shards
 from dragoman.dist.world import World
@@ -18,7 +16,7 @@ from dragoman.plan.microbatches import (
 )
 from dragoman.run.reader import read_manifest
 from dragoman.run.records import Manifest
-from dragoman.train.build import find_obstacle, resolve_precision
+from dragoman.train.build import agree_on_precision, find_obstacle
 from dragoman.train.job import Job
 from dragoman.train.memory import free_gpu_bytes
 
@@ -37,7 +35,7 @@ def agree_on_cut(
 ) -> Settled:
     """What rank 0 knows or chooses by everybody's memory: only its run folder has earlier attempts."""
     free_bytes = free_gpu_bytes(world)
-    value_bytes = max(world.gather(_value_bytes(recipe, world.device)))
+    value_bytes = max(world.gather(_value_bytes(recipe, world)))
     settled: Settled = (0, False)
     with world.together():
         if world.is_first:
@@ -57,9 +55,9 @@ def _settle(
     return number, needs_recomputing(recipe, vocab_size, number, free_bytes, value_bytes)
 
 
-def _value_bytes(recipe: Recipe, device: torch.device) -> int:
-    precision = resolve_precision(recipe.train.precision, device)
-    return value_bytes_of(precision, is_fused=find_obstacle(recipe, precision, device) is None)
+def _value_bytes(recipe: Recipe, world: World) -> int:
+    precision = agree_on_precision(recipe, world)
+    return value_bytes_of(precision, is_fused=find_obstacle(recipe, precision, world.device) is None)
 
 
 def _known_number(recipe: Recipe, num_ranks: int, earlier: Manifest | None) -> int | None:

@@ -19,7 +19,7 @@ from dragoman.dist.world import World
 from dragoman.plan.microbatches import cut
 from dragoman.run.folder import replaced_file
 from dragoman.run.promise import ComputeProfile
-from dragoman.train.build import build_model
+from dragoman.train.build import agree_on_precision, build_model
 from dragoman.train.memory import naming_batch
 from dragoman.train.microbatches import agree_on_cut
 from dragoman.train.optim import Optimizer
@@ -64,7 +64,8 @@ def _compute(task: ProfileTask, recipe: Recipe, world: World, say: Callable[[str
     own = cut(recipe, number)
     plan = BatchPlan(shards, own.batch, recipe.train.seed)
     with naming_batch(own.batch, world):
-        built = build_model(recipe, vocab_size, world.device, recomputes=recomputes)
+        precision = agree_on_precision(recipe, world)
+        built = build_model(recipe, vocab_size, world.device, recomputes=recomputes, precision=precision)
         optimizer = Optimizer(built.flat, recipe.optim, built.rounded, built.scale)
         return measure_compute(world, own, built, make_passes(built, recipe, plan), optimizer, plan, say=say)
 

@@ -2,11 +2,12 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from command_line import changes
-from dragoman.commands import doctor_hosts
+from dragoman.commands import doctor, doctor_hosts
 from dragoman.commands.doctor import conclude
 from dragoman.commands.doctor_hosts import see_hosts
 from dragoman.commands.doctor_round import Round, Wish
@@ -15,7 +16,7 @@ from dragoman.launch.hosts import checkup
 from dragoman.launch.hosts.hosts import read_hosts
 from dragoman.launch.hosts.package import versions
 from dragoman.recipe import load_recipe
-from dragoman.run.promise import Profile, read_promise
+from dragoman.run.promise import ComputeProfile, Profile, read_promise
 from small_runs import dragoman_here, tiny_recipe
 from stand_in_hosts import stand_in_hosts
 
@@ -65,6 +66,16 @@ def test_how_a_step_is_computed_is_shown_and_in_the_json(monkeypatch, capsys, tm
         assert ["activations", words] in [[part.strip() for part in row] for row in rows]
         compute = json.loads((tmp_path / "p.json").read_text())["compute"]
         assert (compute["num_microbatches"], compute["recomputes"]) == (2, recompute == "true")
+
+
+def test_memory_is_checked_as_a_step_is_computed():
+    recipe = load_recipe("big")
+    timed = ComputeProfile("", "H200", "bf16", 0, 2, 0.1, 0.2, 0.01, 1, kernels="fused")
+    found = SimpleNamespace(ranks={"a": 1}, hosts=[])
+    kept, recomputed = (
+        doctor._needs(found, recipe, replace(timed, recomputes=recomputes)).rank_bytes for recomputes in (False, True)
+    )
+    assert recomputed < 0.6 * kept
 
 
 def test_json_is_the_profile_and_nothing_else(monkeypatch, capsys, tmp_path):

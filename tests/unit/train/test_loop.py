@@ -1,6 +1,7 @@
 """The loop as a whole, on short runs: what it records, when it stops, and what it leaves out."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -8,7 +9,8 @@ import torch
 from dragoman.model.weights import load_tensors
 from dragoman.plan.schedule import lr_at
 from dragoman.run.reader import read_run
-from dragoman.train.build import resolve_precision
+from dragoman.train import loop
+from dragoman.train.build import agree_on_precision, resolve_precision
 from dragoman.train.loop import dropout_seed
 from dragoman.train.meter import PHASES
 from dragoman.train.optim import Optimizer
@@ -31,6 +33,19 @@ def test_auto_is_the_fastest_that_the_device_has(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation)
     assert resolve_precision("auto", cuda) == "fp16"
     assert resolve_precision("fp64", cuda) == "fp64"
+
+
+def test_ranks_of_unlike_gpus_agree_where_gradients_are_scaled():
+    recipe = tiny_recipe("train.precision=bf16")
+    for others, agreed in ((["bf16", "fp32"], "bf16"), (["bf16", "fp16"], "fp16")):
+        world = SimpleNamespace(device=torch.device("cpu"), gather=lambda own, others=others: [own, *others])
+        assert agree_on_precision(recipe, world) == agreed
+
+
+def test_a_run_computes_in_what_its_ranks_agreed_on(phrasebook_data, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "agree_on_precision", lambda recipe, world: "fp16")
+    assert train_here(phrasebook_data, tmp_path / "run", *QUICK, "train.max_steps=1", "train.precision=auto") == 0
+    assert read_run(tmp_path / "run").manifest.precision == "fp16"
 
 
 def test_every_step_is_recorded_with_its_rate_and_tokens(trained_run):
