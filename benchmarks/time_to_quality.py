@@ -95,7 +95,9 @@ def steps_within(variant: dict[str, Any], data: Path, run: Path) -> int:
 def train(recipe: str, data: Path, run: Path, settings: list[str]) -> None:
     command = [sys.executable, "-m", "dragoman.cli", "train", recipe, "--data", str(data), "--run", str(run)]
     changes = [word for each in settings for word in ("--set", each)]
-    subprocess.run([*command, *changes], check=True, stdout=sys.stderr)
+    code = subprocess.run([*command, *changes], check=False, stdout=sys.stderr).returncode
+    if code:
+        sys.exit(code)  # it has said why
 
 
 def judged(run: Path, data: Path) -> dict[str, Any]:

@@ -228,11 +228,17 @@ def _backend(device: torch.device) -> str:
 
 
 def pick_device(local_rank: int = 0) -> torch.device:
-    """The GPU of this rank where there is one, else the CPU. DRAGOMAN_DEVICE=cpu overrides."""
+    """The GPU of this rank where there is one, else the CPU; DRAGOMAN_DEVICE names one of the two."""
     wanted = os.environ.get("DRAGOMAN_DEVICE", "auto")
     if wanted not in DEVICES:
         raise DragomanError(f"DRAGOMAN_DEVICE is {wanted!r}", f"use one of {', '.join(DEVICES)}")
-    if wanted == "cpu" or not torch.cuda.is_available():
+    is_there = torch.cuda.is_available()
+    if wanted == "cuda" and not is_there:
+        raise DragomanError(
+            "DRAGOMAN_DEVICE is 'cuda', and torch finds no GPU here",
+            "`nvidia-smi` says whether the driver does; without it, or with cpu, the CPU computes",
+        )
+    if wanted == "cpu" or not is_there:
         return torch.device("cpu")
     device = torch.device("cuda", local_rank % torch.cuda.device_count())
     torch.cuda.set_device(device)

@@ -51,6 +51,7 @@ class Job:
     most_waiting: float | None = None  # share of a step; more than that predicted, and the run does not begin
     num_microbatches: int | None = None  # of a step, once the ranks have settled it
     recomputes: bool = False  # activations, likewise
+    precision: str | None = None  # of this rank, likewise
 
     @property
     def folder(self) -> RunFolder:
@@ -76,6 +77,7 @@ class Job:
             "most_waiting": self.most_waiting,
             "num_microbatches": self.num_microbatches,
             "recomputes": self.recomputes,
+            "precision": self.precision,
         }
         return json.dumps(values)
 
@@ -95,6 +97,7 @@ class Job:
             values["most_waiting"],
             values["num_microbatches"],
             values["recomputes"],
+            values["precision"],
         )
 
 

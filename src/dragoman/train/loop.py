@@ -14,7 +14,7 @@ from dragoman.dist.methods import make_sync
 from dragoman.dist.sync import Totals
 from dragoman.dist.world import World
 from dragoman.plan.schedule import lr_at
-from dragoman.train.build import agree_on_precision, build_model
+from dragoman.train.build import build_model
 from dragoman.train.checkpoint import Checkpoints
 from dragoman.train.clocks import clock_of
 from dragoman.train.describe import describe_run
@@ -38,8 +38,7 @@ def train(job: Job, world: World) -> str:
     data = open_shards(job.data)
     vocab = Vocab.load(data.vocab_path)
     plan = BatchPlan(data.shards, job.cut_recipe.batch, recipe.train.seed)
-    precision = agree_on_precision(recipe, world)
-    built = build_model(recipe, vocab.size, world.device, job.init, job.recomputes, precision)
+    built = build_model(recipe, vocab.size, world.device, job.init, job.recomputes, job.precision)
     model, flat = built.model, built.flat
     optimizer = Optimizer(flat, recipe.optim, built.rounded, built.scale)
     passes = make_passes(built, recipe, plan)

@@ -1,8 +1,9 @@
-"""Settles how a step of a run is computed within the memory there is: the number of its microbatches, and whether
-activations are recomputed. Once, before the model is built, for all the run's life."""
+"""Settles how a step of a run is computed: in what precision, and within the memory there is in how many microbatches
+and whether activations are recomputed. Before the model is built; the last two for all the run's life."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from dragoman.config import Recipe
 from dragoman.data.shards import open_shards
@@ -23,25 +24,34 @@ from dragoman.train.memory import free_gpu_bytes
 Settled = tuple[int, bool]  # number of microbatches, whether activations are recomputed
 
 
+class Cut(NamedTuple):
+    """How a rank computes a step."""
+
+    num_microbatches: int
+    recomputes: bool
+    precision: str
+
+
 def settle_microbatches(job: Job, world: World) -> Job:
     """As the recipe says; where it says auto, as in an earlier attempt, or by the memory of the poorest GPU."""
     vocab_size = open_shards(job.data).manifest.vocab.size
-    number, recomputes = agree_on_cut(job.recipe, vocab_size, world, lambda: _earlier(job))
-    return replace(job, num_microbatches=number, recomputes=recomputes)
+    return replace(job, **agree_on_cut(job.recipe, vocab_size, world, lambda: _earlier(job))._asdict())
 
 
 def agree_on_cut(
     recipe: Recipe, vocab_size: int, world: World, find_earlier: Callable[[], Manifest | None] = lambda: None
-) -> Settled:
+) -> Cut:
     """What rank 0 knows or chooses by everybody's memory: only its run folder has earlier attempts."""
     free_bytes = free_gpu_bytes(world)
-    value_bytes = max(world.gather(_value_bytes(recipe, world)))
+    precision = agree_on_precision(recipe, world)
+    is_fused = find_obstacle(recipe, precision, world.device) is None
+    value_bytes = max(world.gather(value_bytes_of(precision, is_fused)))
     settled: Settled = (0, False)
     with world.together():
         if world.is_first:
             settled = _settle(recipe, vocab_size, world.size, free_bytes, value_bytes, find_earlier())
     number, recomputes = world.gather(settled)[0]
-    return number, recomputes
+    return Cut(number, recomputes, precision)
 
 
 def _settle(
@@ -53,11 +63,6 @@ def _settle(
     if earlier is not None and recipe.train.recompute == "auto":
         return number, earlier.recomputes
     return number, needs_recomputing(recipe, vocab_size, number, free_bytes, value_bytes)
-
-
-def _value_bytes(recipe: Recipe, world: World) -> int:
-    precision = agree_on_precision(recipe, world)
-    return value_bytes_of(precision, is_fused=find_obstacle(recipe, precision, world.device) is None)
 
 
 def _known_number(recipe: Recipe, num_ranks: int, earlier: Manifest | None) -> int | None:

@@ -19,7 +19,7 @@ from dragoman.dist.world import World
 from dragoman.plan.microbatches import cut
 from dragoman.run.folder import replaced_file
 from dragoman.run.promise import ComputeProfile
-from dragoman.train.build import agree_on_precision, build_model
+from dragoman.train.build import build_model
 from dragoman.train.memory import naming_batch
 from dragoman.train.microbatches import agree_on_cut
 from dragoman.train.optim import Optimizer
@@ -60,12 +60,11 @@ def _compute(task: ProfileTask, recipe: Recipe, world: World, say: Callable[[str
     else:
         data = open_shards(Path(task.data).expanduser())
         shards, vocab_size = data.shards, Vocab.load(data.vocab_path).size
-    number, recomputes = agree_on_cut(recipe, vocab_size, world)
-    own = cut(recipe, number)
+    settled = agree_on_cut(recipe, vocab_size, world)
+    own = cut(recipe, settled.num_microbatches)
     plan = BatchPlan(shards, own.batch, recipe.train.seed)
     with naming_batch(own.batch, world):
-        precision = agree_on_precision(recipe, world)
-        built = build_model(recipe, vocab_size, world.device, recomputes=recomputes, precision=precision)
+        built = build_model(recipe, vocab_size, world.device, None, settled.recomputes, settled.precision)
         optimizer = Optimizer(built.flat, recipe.optim, built.rounded, built.scale)
         return measure_compute(world, own, built, make_passes(built, recipe, plan), optimizer, plan, say=say)
 

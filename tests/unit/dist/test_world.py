@@ -116,3 +116,10 @@ def test_a_device_that_does_not_exist_is_the_users_to_mend(monkeypatch):
     with pytest.raises(DragomanError, match="DRAGOMAN_DEVICE is 'gpu'") as caught:
         pick_device()
     assert caught.value.hint == "use one of auto, cpu, cuda"
+
+
+def test_a_gpu_that_is_asked_for_and_not_there_is_no_cpu(monkeypatch):
+    monkeypatch.setenv("DRAGOMAN_DEVICE", "cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(DragomanError, match="torch finds no GPU here"):
+        pick_device()

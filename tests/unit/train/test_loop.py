@@ -9,7 +9,7 @@ import torch
 from dragoman.model.weights import load_tensors
 from dragoman.plan.schedule import lr_at
 from dragoman.run.reader import read_run
-from dragoman.train import loop
+from dragoman.train import microbatches
 from dragoman.train.build import agree_on_precision, resolve_precision
 from dragoman.train.loop import dropout_seed
 from dragoman.train.meter import PHASES
@@ -43,7 +43,7 @@ def test_ranks_of_unlike_gpus_agree_where_gradients_are_scaled():
 
 
 def test_a_run_computes_in_what_its_ranks_agreed_on(phrasebook_data, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "agree_on_precision", lambda recipe, world: "fp16")
+    monkeypatch.setattr(microbatches, "agree_on_precision", lambda recipe, world: "fp16")
     assert train_here(phrasebook_data, tmp_path / "run", *QUICK, "train.max_steps=1", "train.precision=auto") == 0
     assert read_run(tmp_path / "run").manifest.precision == "fp16"
 

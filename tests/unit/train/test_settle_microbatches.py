@@ -88,7 +88,7 @@ def test_the_poorest_gpu_decides_for_all(phrasebook_data, tmp_path, monkeypatch)
 
     words = [{"gpu": name, "free": free, "taken": 5} for name, free in (("a", 900), ("b", 300))]
     sizes = iter([2, 4])
-    monkeypatch.setattr(microbatches, "_value_bytes", lambda *_: next(sizes))
+    monkeypatch.setattr(microbatches, "value_bytes_of", lambda *_: next(sizes))
     monkeypatch.setattr(microbatches, "choose_number", choose)
     monkeypatch.setattr(
         microbatches, "free_gpu_bytes", lambda world: memory.poorest_share(world.gather(words[world.rank]))
