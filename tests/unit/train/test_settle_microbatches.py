@@ -1,11 +1,13 @@
 """Settling how a step is cut, on threads as ranks and in real runs: who decides, and that it stays."""
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dragoman.config import Recipe
+from dragoman.dist.world import World
 from dragoman.errors import DragomanError
 from dragoman.run.reader import read_manifest, read_run
 from dragoman.run.writer import write_manifest
@@ -87,12 +89,15 @@ def test_the_poorest_gpu_decides_for_all(phrasebook_data, tmp_path, monkeypatch)
         return 4
 
     words = [{"gpu": name, "free": free, "taken": 5} for name, free in (("a", 900), ("b", 300))]
-    sizes = iter([2, 4])
-    monkeypatch.setattr(microbatches, "value_bytes_of", lambda *_: next(sizes))
+    this = threading.local()
+
+    def free_bytes(world: World) -> int | None:
+        this.rank = world.rank
+        return memory.poorest_share(world.gather(words[world.rank]))
+
+    monkeypatch.setattr(microbatches, "value_bytes_of", lambda *_: (2, 4)[this.rank])
     monkeypatch.setattr(microbatches, "choose_number", choose)
-    monkeypatch.setattr(
-        microbatches, "free_gpu_bytes", lambda world: memory.poorest_share(world.gather(words[world.rank]))
-    )
+    monkeypatch.setattr(microbatches, "free_gpu_bytes", free_bytes)
     assert settle(phrasebook_data, tmp_path / "run", 2) == 4
     assert asked == [(2, 305, 4)], "chosen once, by rank 0"
 
