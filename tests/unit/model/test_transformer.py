@@ -124,3 +124,14 @@ def test_recomputing_gives_the_same_gradients_and_the_same_dropout():
         logits_of(model, piece).square().sum().backward()
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in model.parameters()]))
     assert torch.equal(*gradients)
+
+
+def test_torch_has_the_attention_that_is_called_without_gradients():
+    """It needs a GPU to run; that another torch has given it other arguments is seen here."""
+    schema = torch.ops.aten._flash_attention_forward.default._schema
+    names = [argument.name for argument in schema.arguments if not argument.kwarg_only]
+    assert names == [
+        "query", "key", "value", "cum_seq_q", "cum_seq_k", "max_q", "max_k", "dropout_p", "is_causal",
+        "return_debug_mask",
+    ]  # fmt: skip
+    assert schema.returns[0].name == "output"
