@@ -6,8 +6,9 @@
 Trains for the given wall-clock time, all of it counted from the command's start, with a schedule that ends then, and
 translates the test set of the data folder with beam 4. One JSON line each: BLEU, and the dev curve by seconds. FILE.json
 holds a list of `{"name": ..., "recipe": ..., "seconds": ..., "set": [...]}`, run one after the other; "steps" saves the
-trial that finds out how many steps fit, "data" names another data folder. `--test none` leaves the test set out, for
-screening by the dev set. `--cold` begins with no compiled kernel, as on a machine that never trained.
+trial that finds out how many steps fit, "data" names another data folder, "init" an earlier variant to start from.
+`--test none` leaves the test set out, for screening by the dev set; where the recipe averages checkpoints, last and
+average are compared all the same. `--cold` begins with no compiled kernel, as on a machine that never trained.
 """
 
 import argparse
@@ -20,10 +21,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dragoman.data.shards import open_shards
+from dragoman.score import quick_bleu_chrf
+from dragoman.translate.translator import Translator
 from gpu_state import around
 
 TRIAL_STEPS = 120
 SPARE_SECONDS = 2.0
+BEAM = 4
 
 
 def main() -> None:
@@ -42,8 +47,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as spare:
         folder = options.keep or Path(spare)
         for number, variant in enumerate(variants):
-            run = folder / f"{number:02d}-{variant['name']}"
+            run = folder / variant["name"]
             merged = {**given, **variant}
+            if "init" in merged:
+                merged["init"] = folder / merged["init"]
             data = Path(merged.get("data", options.data))
             steps = merged.get("steps") or steps_within(merged, data, run)
             if options.cold:
@@ -55,10 +62,7 @@ def outcome(variant: dict[str, Any], num_steps: int, data: Path, run: Path, is_t
     """Train in the time given, and judge."""
     limit = variant["seconds"] / 60  # of the clock that begins with the run's first step: never the shorter one
     began = time.time()
-    train(
-        variant["recipe"], data, run,
-        [*variant["set"], f"train.max_steps={num_steps}", f"train.max_minutes={limit:.4f}"],
-    )  # fmt: skip
+    train(variant, data, run, [f"train.max_steps={num_steps}", f"train.max_minutes={limit:.4f}"])
     seconds = time.time() - began
     steps, evals = read_lines(run / "steps.jsonl"), read_lines(run / "evals.jsonl")
     result = {
@@ -75,7 +79,7 @@ def outcome(variant: dict[str, Any], num_steps: int, data: Path, run: Path, is_t
         "last_rate": steps[-1]["learning_rate"],
         "dev": [[round(e["time"] - began, 1), round(e["loss"], 4), e["bleu"] and round(e["bleu"], 2)] for e in evals],
     }
-    if is_tested:
+    if is_tested or (run / "checkpoints/average").exists():
         result |= judged(run, data)
     return {**result, **around()}
 
@@ -85,17 +89,19 @@ def steps_within(variant: dict[str, Any], data: Path, run: Path) -> int:
     trial = run.with_name(run.name + "-trial")
     quiet = ["evaluate.every_steps=1000000", "evaluate.decode=false", "checkpoint.every_steps=1000000"]
     began = time.time()
-    train(variant["recipe"], data, trial, [*variant["set"], *quiet, f"train.max_steps={TRIAL_STEPS}"])
+    train(variant, data, trial, [*quiet, f"train.max_steps={TRIAL_STEPS}"])
     moments = [step["time"] for step in read_lines(trial / "steps.jsonl")]
     pace = (moments[-2] - moments[9]) / (len(moments) - 11)
     spare = variant.get("spare", SPARE_SECONDS)  # for evaluations on the way
     return max(TRIAL_STEPS, int((variant["seconds"] - (moments[0] - began) - spare) / pace))
 
 
-def train(recipe: str, data: Path, run: Path, settings: list[str]) -> None:
-    command = [sys.executable, "-m", "dragoman.cli", "train", recipe, "--data", str(data), "--run", str(run)]
-    changes = [word for each in settings for word in ("--set", each)]
-    code = subprocess.run([*command, *changes], check=False, stdout=sys.stderr).returncode
+def train(variant: dict[str, Any], data: Path, run: Path, settings: list[str]) -> None:
+    """`dragoman train` with the variant's settings and these."""
+    command = [sys.executable, "-m", "dragoman.cli", "train", variant["recipe"], "--data", str(data), "--run", str(run)]
+    init = ["--init", str(variant["init"])] if "init" in variant else []
+    changes = [word for each in [*variant["set"], *settings] for word in ("--set", each)]
+    code = subprocess.run([*command, *init, *changes], check=False, stdout=sys.stderr).returncode
     if code:
         sys.exit(code)  # it has said why
 
@@ -109,20 +115,16 @@ def judged(run: Path, data: Path) -> dict[str, Any]:
     return {**result, "test_seconds": round(time.time() - began, 1)}
 
 
-def scores_of(model: Path, data: Path) -> Any:
-    command = [
-        sys.executable,
-        "-m",
-        "dragoman.cli",
-        "evaluate",
-        str(model),
-        "--data",
-        str(data),
-        "--beam",
-        "4",
-        "--json",
-    ]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["sets"]
+def scores_of(model: Path, data: Path) -> dict[str, Any]:
+    """BLEU and chrF of every test set; `dragoman evaluate` gives the same with intervals, and takes longer."""
+    translator, shards = Translator(str(model)), open_shards(data)
+    language, scores = shards.manifest.target_language, {}
+    for test_set in shards.test_sets:
+        sources, references = test_set.lines()
+        texts = [best[0].text for best in translator.translate(sources, beam=BEAM)]
+        found = quick_bleu_chrf(texts, references, language)
+        scores[test_set.name] = {"bleu": round(found.bleu, 2), "chrf": round(found.chrf, 2)}
+    return scores
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

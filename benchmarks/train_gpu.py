@@ -179,6 +179,7 @@ def whole_loop(data: Path, tokens: int, product: float) -> dict[str, Any]:
         "step_ms": round(seconds / (len(counted) - 1) * 1e3, 2),
         "seconds_to_first_step": round(steps[0]["time"] - began, 1),
         "usual_ms": usual_phases(timing[LOOP_WARMUP:-1]),
+        "longest_ms": longest_steps(timing[LOOP_WARMUP:-1]),
     }
 
 
@@ -189,6 +190,12 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 def usual_phases(timing: Sequence[dict[str, Any]]) -> dict[str, float]:
     names = [name for name in timing[0] if name.endswith("_seconds")]
     return {name.removesuffix("_seconds"): round(statistics.median(t[name] for t in timing) * 1e3, 3) for name in names}
+
+
+def longest_steps(timing: Sequence[dict[str, Any]], number: int = 12) -> dict[int, float]:
+    """What stalls: a mean far above the usual step is a few of these, or all of them."""
+    longest = sorted(timing, key=lambda t: t["wall_seconds"], reverse=True)[:number]
+    return {t["step"]: round(t["wall_seconds"] * 1e3, 1) for t in sorted(longest, key=lambda t: t["step"])}
 
 
 def matrix_product_flops() -> float:
