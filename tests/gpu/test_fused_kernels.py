@@ -232,7 +232,7 @@ def test_embedding(rate, deterministic):
 def test_cross_entropy(num_words, smoothing, dtype, monkeypatch):
     from dragoman.model.fused import loss as fused_loss
 
-    monkeypatch.setattr(fused_loss, "CHUNK_TOKENS", 16)  # several chunks, the last one smaller
+    monkeypatch.setattr(fused_loss, "LOSS_CHUNK_TOKENS", 16)  # several chunks, the last one smaller
     num_tokens, width = 41, 32
     h = random_tensor(num_tokens, width, dtype=dtype).requires_grad_()
     weight = weight_of(random_tensor(num_words, width, seed=1), dtype)

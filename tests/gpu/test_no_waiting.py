@@ -9,7 +9,11 @@ from dragoman.train import loop
 from dragoman.train.meter import Meter
 from small_runs import train_here
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU"),
+    # Torch says that it does not see every wait; a copy to the host, or `item`, it sees.
+    pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype"),
+]
 MAY_WAIT = ("validation", "checkpoint")
 NUM_STEPS = 30
 SETTINGS = (f"train.max_steps={NUM_STEPS}", "model.d_model=64", "model.num_heads=2", "evaluate.every_steps=12")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-CHUNK_ELEMENTS = 4_000_000  # C x V: 16 MB in fp32
+from dragoman.model.size import LOSS_CHUNK_ELEMENTS
 
 
 class TokenLosses(NamedTuple):
@@ -38,7 +38,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         labels_T: torch.Tensor,
         smoothing: float,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        chunk = max(1, CHUNK_ELEMENTS // w_VD.shape[0])
+        chunk = max(1, LOSS_CHUNK_ELEMENTS // w_VD.shape[0])
         needs_grad = ctx.needs_input_grad[0]
         mean_w_D = w_VD.mean(0)
         grad_h_TD = torch.empty_like(h_TD) if needs_grad else None
@@ -86,7 +86,7 @@ def linear_cross_entropy(
 
 def token_nll(h_TD: torch.Tensor, w_VD: torch.Tensor, labels_T: torch.Tensor) -> torch.Tensor:
     """Plain negative log-likelihood of every token, (T,), for validation."""
-    chunk = max(1, CHUNK_ELEMENTS // w_VD.shape[0])
+    chunk = max(1, LOSS_CHUNK_ELEMENTS // w_VD.shape[0])
     parts: list[torch.Tensor] = []
     for h_CD, labels_C in zip(h_TD.split(chunk), labels_T.split(chunk), strict=True):
         logits_CV = (h_CD @ w_VD.T).float() if h_TD.dtype != torch.float64 else h_CD @ w_VD.T

@@ -6,7 +6,10 @@ from dragoman.config import ModelConfig
 
 ADAM_STATES = 2
 # Whose logits exist at a time: by the fused kernels, and by the others, which keep their gradient too.
-LOSS_CHUNK_TOKENS, LOSS_CHUNK_ELEMENTS = 8_192, 4_000_000
+LOSS_CHUNK_TOKENS, LOSS_CHUNK_ELEMENTS = 8_192, 4_000_000  # 16 MB of them in fp32
+# Most programs of fused norms and activations in a backward pass, each of which leaves a row of partial sums.
+NORM_PROGRAMS, ACTIVATION_PROGRAMS = 528, 192
+EVALUATION_TOKENS = 8_000  # of a batch whose loss is evaluated
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class ModelSize:
             fixed = self.num_parameters * (4 * (2 + ADAM_STATES) + 2 + 2)
             encoder, decoder = 2 * (9 * d + f) + 4 * 2 * d, 2 * (15 * d + f) + 4 * 3 * d
             loss = min(microbatch_tokens, LOSS_CHUNK_TOKENS) * vocab_size * 2
+            fixed += self._fused_extra_bytes(config)
         else:
             fixed = self.num_parameters * value_bytes * (2 + ADAM_STATES)
             encoder, decoder = value_bytes * (10 * d + 3 * f), value_bytes * (16 * d + 3 * f)
@@ -46,6 +50,16 @@ class ModelSize:
             num_layers = config.num_encoder_layers + config.num_decoder_layers
             layers = max(encoder, decoder) + num_layers * 2 * value_bytes * d
         return fixed + microbatch_tokens * (layers + under_way) + loss
+
+    def _fused_extra_bytes(self, config: ModelConfig) -> int:
+        """Whatever the batch: partial sums, kept until a pass ends, and evaluations, which go through torch's own
+        operations and cannot use the memory that recorded passes hold."""
+        d, f = config.d_model, config.d_ffn
+        num_norms = 2 * config.num_encoder_layers + 3 * config.num_decoder_layers + 2
+        num_layers = config.num_encoder_layers + config.num_decoder_layers
+        sums = 4 * (num_norms * NORM_PROGRAMS * 3 * d + num_layers * ACTIVATION_PROGRAMS * f)
+        copies = 2 * self.num_parameters
+        return sums + copies + EVALUATION_TOKENS * (14 * d + 4 * f) + 10 * LOSS_CHUNK_ELEMENTS
 
     def measure_bytes(self, value_bytes: int = 4) -> int:
         """Memory before the first step of several ranks, when exchanges are timed on weights and gradients of their

@@ -3,6 +3,7 @@
 import math
 
 from dragoman.model.fused.decoding.room import MOST_ROWS, MOST_TOKENS
+from dragoman.model.size import EVALUATION_TOKENS
 from dragoman.plan.checkpoint import num_saves
 from dragoman.plan.setting import USUAL_DISK_RATE, Setting
 from dragoman.plan.split import StepPlan, train_seconds
@@ -16,7 +17,6 @@ HASH_RATE = 1e9  # bytes a second, of a file that was just written
 # Of a GPU, however few sentences are left: by torch's own operations, and by the fused decoder. For the latter an H200
 # took 0.457 s (benchmarks/results/2026-11-16-decode-gpu.jsonl), which were 6 batches of base, 316 steps in all.
 DECODE_STEP_SECONDS, FUSED_STEP_SECONDS = 0.004, 0.457 / 316
-DECODE_BATCH_TOKENS = 8_000  # where torch's own operations decode
 FETCH_STAGES = ("fetch", "download")
 
 
@@ -87,7 +87,7 @@ def _stepping_seconds(setting: Setting, sentences: float) -> float:
     if setting.compute.middle.kernels == "fused":
         batches = math.ceil(sentences * max(beam / MOST_ROWS, per_pair / MOST_TOKENS))
         return batches * 2 * per_pair * FUSED_STEP_SECONDS
-    batches = math.ceil(sentences * per_pair * beam / DECODE_BATCH_TOKENS)
+    batches = math.ceil(sentences * per_pair * beam / EVALUATION_TOKENS)
     return batches * 2 * per_pair * DECODE_STEP_SECONDS
 
 

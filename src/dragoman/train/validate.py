@@ -19,12 +19,11 @@ from dragoman.data.vocab import EOS_ID, Vocab
 from dragoman.dist.world import World
 from dragoman.model.loss import token_nll
 from dragoman.model.search import SearchOptions, release, search, sentences_at_once
+from dragoman.model.size import EVALUATION_TOKENS
 from dragoman.model.transformer import Transformer
 from dragoman.run.records import EvalRecord, EvalSentence
 from dragoman.score import quick_bleu_chrf
 from dragoman.train.tensors import BatchTensors
-
-BATCH_TOKENS = 8_000
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,7 @@ def _cut(order: Sequence[int], tokens: Sequence[int]) -> list[list[int]]:
     for index in order:
         if tokens[index] > room or not batches:
             batches.append([])
-            room = BATCH_TOKENS
+            room = EVALUATION_TOKENS
         batches[-1].append(index)
         room -= tokens[index]
     return batches

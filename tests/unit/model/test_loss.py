@@ -19,7 +19,7 @@ def inputs(scale: float = 1.0):
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("chunk_elements", [10_000_000, 50 * 32, 1])
 def test_value_and_gradients_equal_torch(monkeypatch, smoothing, chunk_elements):
-    monkeypatch.setattr(loss_module, "CHUNK_ELEMENTS", chunk_elements)
+    monkeypatch.setattr(loss_module, "LOSS_CHUNK_ELEMENTS", chunk_elements)
     hidden, weight, labels = inputs()
     sums = linear_cross_entropy(hidden, weight, labels, smoothing)
     (sums.loss * 0.3).backward()

@@ -56,7 +56,7 @@ def test_the_loss_is_that_of_a_direct_computation(phrasebook_data):
 def test_batching_does_not_change_the_loss(phrasebook_data, monkeypatch):
     validator, model = make_validator(phrasebook_data, "evaluate.decode=false")
     whole = validator.run(model, nullcontext(), 1, 1)[0].record.loss
-    monkeypatch.setattr(validate, "BATCH_TOKENS", 60)
+    monkeypatch.setattr(validate, "EVALUATION_TOKENS", 60)
     assert validator.run(model, nullcontext(), 1, 1)[0].record.loss == pytest.approx(whole, rel=1e-9)
 
 
@@ -64,7 +64,7 @@ def test_ranks_together_cover_every_sentence(phrasebook_data, monkeypatch):
     """Two ranks by hand: what rank 0 would gather is what both computed."""
     validator, model = make_validator(phrasebook_data, "evaluate.decode=false")
     alone = validator.run(model, nullcontext(), 1, 1)[0].sentences
-    monkeypatch.setattr(validate, "BATCH_TOKENS", 100)
+    monkeypatch.setattr(validate, "EVALUATION_TOKENS", 100)
     shares: list[list] = []
 
     class Half(World):
@@ -125,7 +125,7 @@ def test_every_dev_set_is_judged_and_the_first_one_translated(phrasebook_data, t
 def test_hypotheses_keep_the_order_of_the_dev_set(phrasebook_data, monkeypatch):
     """A search that copies the source: every sentence must come back at its own place."""
     validator, model = make_validator(phrasebook_data)
-    monkeypatch.setattr(validate, "BATCH_TOKENS", 40)
+    monkeypatch.setattr(validate, "EVALUATION_TOKENS", 40)
 
     def copying(_model, sources, _eos, _options):
         return [[SimpleNamespace(ids=source[:-1])] for source in sources]

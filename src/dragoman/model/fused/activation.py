@@ -9,9 +9,9 @@ import triton.language as tl
 from dragoman.model.fused.dropout import Dropout, arguments, drops
 from dragoman.model.fused.random import is_kept, site_key
 from dragoman.model.fused.weight import Weight
+from dragoman.model.size import ACTIVATION_PROGRAMS
 
 ROWS, BLOCK, NUM_WARPS = 8, 512, 4
-MOST_PARTIALS = 192
 KINDS = {"relu": 0, "gelu": 1, "swish": 2}
 
 
@@ -100,7 +100,7 @@ class _Activation(torch.autograd.Function):
         (saved_TF,) = ctx.saved_tensors
         num_tokens, width = saved_TF.shape
         du_TF = torch.empty_like(saved_TF)
-        num_partials = min(triton.cdiv(num_tokens, ROWS), MOST_PARTIALS)
+        num_partials = min(triton.cdiv(num_tokens, ROWS), ACTIVATION_PROGRAMS)
         partials = torch.empty(num_partials, width, dtype=torch.float32, device=saved_TF.device)
         activation_backward[num_partials, triton.cdiv(width, BLOCK)](
             saved_TF, ctx.bias.master, grad_outputs[0], du_TF, partials, num_tokens, width, *arguments(ctx.dropout),

@@ -9,8 +9,8 @@ import triton
 import triton.language as tl
 
 from dragoman.model.fused.weight import Weight, add_product
+from dragoman.model.size import LOSS_CHUNK_TOKENS
 
-CHUNK_TOKENS = 8_192
 BLOCK, NUM_WARPS = 4_096, 8
 
 
@@ -66,7 +66,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         needs_grad = ctx.needs_input_grad[0]
         dh_TD = torch.empty_like(h_TD) if needs_grad else None
         losses_2T = torch.empty(2, num_tokens, dtype=torch.float32, device=h_TD.device)
-        chunk = triton.cdiv(num_tokens, triton.cdiv(num_tokens, CHUNK_TOKENS))
+        chunk = triton.cdiv(num_tokens, triton.cdiv(num_tokens, LOSS_CHUNK_TOKENS))
         for first in range(0, num_tokens, chunk):
             rows = slice(first, min(first + chunk, num_tokens))
             logits_CV = h_TD[rows] @ weight.value.T

@@ -12,11 +12,11 @@ import triton.language as tl
 from dragoman.model.fused.dropout import Dropout, arguments, drops
 from dragoman.model.fused.random import is_kept, site_key
 from dragoman.model.fused.weight import Norm, Weight
+from dragoman.model.size import NORM_PROGRAMS
 
 EPSILON = 1e-5  # torch.nn.LayerNorm's
 NUM_WARPS = 4
 TILE = 2_048  # elements of a program's rows together
-MOST_PROGRAMS = 528  # of a backward pass, each of which leaves one row of partial sums
 
 
 @triton.jit
@@ -138,7 +138,7 @@ class _AddNorm(torch.autograd.Function):
         dx_TD = torch.empty_like(sum_TD)
         dchange_TD = torch.empty(sum_TD.shape, dtype=ctx.dtype, device=sum_TD.device) if ctx.has_change else None
         rows, block = tile_of(width)
-        num_programs = min(triton.cdiv(num_tokens, rows), MOST_PROGRAMS)
+        num_programs = min(triton.cdiv(num_tokens, rows), NORM_PROGRAMS)
         partials = torch.empty(num_programs, 3 * width, dtype=torch.float32, device=sum_TD.device)
         norm_backward[(num_programs,)](
             sum_TD, dsum_TD, dnormed_TD, ctx.norm.scale.master, dx_TD, dchange_TD, partials, num_tokens, width,
