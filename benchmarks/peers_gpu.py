@@ -5,7 +5,8 @@
 All train Transformer-base with dropout 0.1 and label smoothing 0.1, in bf16 (JoeyNMT: fp16, which is what it has), on
 batches of about 25,600 tokens and on the same text: synthetic pairs of the lengths of WMT text, or PREFIX.src,
 PREFIX.tgt, PREFIX.dev.src and PREFIX.dev.tgt, already cut into pieces (pairs of more than 120 pieces are left out).
-`--site` is a folder with the toolkits, for a machine where nothing can be installed. Settings: benchmarks/peers.
+`--site` is a folder with the toolkits, made by benchmarks/peers/collect.sh, for a machine where nothing can be installed.
+Settings: benchmarks/peers.
 
 Prints one JSON line per toolkit; Hugging Face is there twice, plain and with torch_compile. Real target tokens are counted: EOS
 yes, padding no. They are read from each toolkit's own log, from the warm-up to the last step:
@@ -66,12 +67,16 @@ class Scale:
     warmup: int = 50
     trainer_steps: int = 120
     trainer_warmup: int = 40
+    # An epoch has 101 steps: until it has seen every length, the compiled Trainer compiles again and again.
+    compiled_steps: int = 190
+    compiled_warmup: int = 110
     cuda: bool = True
 
 
 TINY = Scale(
-    2, 2, 64, 128, 1024, 32, 1000, 1, 1000, steps=5, report=1, warmup=2, trainer_steps=5, trainer_warmup=2, cuda=False
-)
+    2, 2, 64, 128, 1024, 32, 1000, 1, 1000, steps=5, report=1, warmup=2, trainer_steps=5, trainer_warmup=2,
+    compiled_steps=5, compiled_warmup=2, cuda=False,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,8 @@ def toolkits(work: Path, scale: Scale, num_words: int) -> list[Toolkit]:
     eole = [python, "-c", "from eole.bin.main import main; main()", "train", "-config", str(work / "eole.yaml")]
     joeynmt = [python, "-m", "joeynmt", "train", str(work / "joeynmt.yaml"), "--skip-test"]
     dragoman = [python, str(PEERS / "dragoman_trainer.py"), "--settings", json.dumps(values)]
-    marian = [python, str(PEERS / "marian_trainer.py"), "--settings", json.dumps(values)]
+    marian = [python, str(PEERS / "marian_trainer.py"), "--settings"]
+    longer = {"trainer_steps": scale.compiled_steps, "trainer_warmup": scale.compiled_warmup}
     shape = f"{scale.layers}+{scale.layers} layers, {scale.hidden}/{scale.ffn}, {scale.heads} heads"
     size = f"{shape}, {num_words} words, dropout 0.1, smoothing 0.1"
     tokens, pairs = f"{scale.batch_tokens} padded tokens a batch", f"{scale.batch_pairs} pairs a batch"
@@ -161,9 +167,12 @@ def toolkits(work: Path, scale: Scale, num_words: int) -> list[Toolkit]:
         Toolkit("dragoman", "dragoman", dragoman, read_marian, f"{size}, {bf16}, {scale.batch_tokens} tokens a batch"),
         Toolkit("eole", "eole", eole, read_eole, f"{size}, {bf16} autocast, {tokens}, {by_bucket}, AdamW"),
         Toolkit("joeynmt", "joeynmt", joeynmt, read_joeynmt, f"{size}, {fp16} autocast, {tokens}, no bucketing, AdamW"),
-        Toolkit("huggingface", "transformers", marian, read_marian, f"{size}, {bf16} autocast, {pairs}, {by_length}"),
         Toolkit(
-            "huggingface-compiled", "transformers", [*marian, "--compile"], read_marian,
+            "huggingface", "transformers", [*marian, json.dumps(values)], read_marian,
+            f"{size}, {bf16} autocast, {pairs}, {by_length}",
+        ),
+        Toolkit(
+            "huggingface-compiled", "transformers", [*marian, json.dumps(values | longer), "--compile"], read_marian,
             f"{size}, {bf16} autocast, torch_compile, {pairs}, {by_length}",
         ),
     ]  # fmt: skip

@@ -52,4 +52,4 @@ def test_no_step_waits_for_the_gpu(train_strictly, method):
 def test_a_wait_would_be_seen(train_strictly, monkeypatch, capfd):
     monkeypatch.setattr(loop, "landing", lambda tensor: tensor.cpu())
     assert train_strictly() == 1
-    assert "synchronizing" in capfd.readouterr().err
+    assert "called a synchronizing CUDA operation" in capfd.readouterr().err

@@ -79,8 +79,9 @@ class Recorder:
             f"({manifest.precision}), {plan.num_pairs:,} pairs, {plan.steps_per_epoch:,} steps an epoch"
         )
         if recipe.batch.num_microbatches == "auto":
-            tokens = plan.config.target_tokens // plan.config.num_microbatches
-            say(f"a step is {plan.config.num_microbatches} microbatches of {tokens:,} target tokens")
+            number = plan.config.num_microbatches
+            plural = "" if number == 1 else "es"
+            say(f"a step is {number} microbatch{plural} of {plan.config.target_tokens // number:,} target tokens")
         if plan.num_too_long:
             notes = [*notes, f"{plan.num_too_long:,} pairs are longer than batch.max_pieces and not trained on"]
         if manifest.exchange is not None and manifest.exchange.num_hosts > 1:
