@@ -58,7 +58,7 @@ class ModelSize:
         num_norms = 2 * config.num_encoder_layers + 3 * config.num_decoder_layers + 2
         num_layers = config.num_encoder_layers + config.num_decoder_layers
         sums = 4 * (num_norms * NORM_PROGRAMS * 3 * d + num_layers * ACTIVATION_PROGRAMS * f)
-        copies = 2 * self.num_parameters
+        copies = 2 * 2 * self.num_parameters  # of the weights, in half precision: for the loss, and to decode with
         return sums + copies + EVALUATION_TOKENS * (14 * d + 4 * f) + 10 * LOSS_CHUNK_ELEMENTS
 
     def measure_bytes(self, value_bytes: int = 4) -> int:

@@ -133,11 +133,11 @@ class _Stepper:
 
 
 def _free_bytes(device: torch.device) -> int:
-    """What this process could still take: what nobody has, and what torch keeps in reserve."""
+    """What this process could still take. Torch's reserve is no guide: recorded passes of training hold parts of it."""
     if device.type != "cuda":
         return 1 << 30
-    reserved = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return torch.cuda.mem_get_info(device)[0] + reserved
+    torch.cuda.empty_cache()
+    return torch.cuda.mem_get_info(device)[0]
 
 
 def _on(device: torch.device) -> AbstractContextManager[object]:
