@@ -4,6 +4,7 @@ import pytest
 
 from dragoman.config import CutRecipe, Recipe
 from dragoman.errors import DragomanError
+from dragoman.model import size as size_module
 from dragoman.model.size import size_of
 from dragoman.plan import microbatches
 from dragoman.plan.microbatches import (
@@ -87,14 +88,24 @@ def test_muon_wants_memory_for_its_directions():
     assert more == 10 * matrices
 
 
-@pytest.mark.parametrize("name", ["base", "big"])
-def test_evaluations_and_partial_sums_take_memory_beside_recorded_passes(name):
-    """As much as torch's own operations hold at once in the widest layer, and two copies of the weights in 2 bytes."""
-    recipe = auto(name)
-    size = size_of(recipe.model, recipe.vocab.size)
-    extra = size.train_bytes(0, recipe.model, recipe.vocab.size, 2) - 20 * size.num_parameters
-    widest = 8_000 * 4 * (2 * recipe.model.d_model + recipe.model.d_ffn)
-    assert 4 * size.num_parameters + widest < extra < 4 * size.num_parameters + 3 * widest
+def test_evaluations_and_partial_sums_take_memory_beside_recorded_passes(monkeypatch):
+    model, size = auto("base").model, size_of(auto("base").model, 32_768)
+
+    def fixed_bytes() -> int:
+        return size.train_bytes(0, model, 32_768, 2)
+
+    whole = fixed_bytes()
+    monkeypatch.setattr(size_module, "EVALUATION_TOKENS", 0)
+    without_evaluation = fixed_bytes()
+    assert whole - without_evaluation > 8_000 * 4 * (2 * model.d_model + model.d_ffn), "what its widest layer holds"
+    monkeypatch.setattr(size_module, "NORM_PROGRAMS", 0)
+    assert without_evaluation - fixed_bytes() == 4 * 32 * 528 * 3 * model.d_model, (
+        "six layers have 12 + 18 norms, and 2"
+    )
+    for name in ("ACTIVATION_PROGRAMS", "LOSS_CHUNK_ELEMENTS"):
+        monkeypatch.setattr(size_module, name, 0)
+    assert fixed_bytes() == (20 + 4) * size.num_parameters, "two copies of the weights in 2 bytes"
+    assert size.train_bytes(0, model, 32_768, 4) == 16 * size.num_parameters + 4 * 32_768 * 512, "not recorded: shared"
 
 
 def test_a_microbatch_has_a_largest_size():
