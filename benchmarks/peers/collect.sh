@@ -3,7 +3,7 @@
 #   sh benchmarks/peers/collect.sh DIR [PYTHON-VERSION]
 set -eu
 here=$(dirname "$0")
-folder=$1
+folder=${1:?usage: sh benchmarks/peers/collect.sh DIR [PYTHON-VERSION]}
 version=${2:-$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')}
 # pydantic wants one version of pydantic-core, and --no-deps keeps torch from being replaced: so it is asked first.
 core=$(python3 -m pip install --dry-run --quiet --report - --target "$folder" --python-version "$version" \
