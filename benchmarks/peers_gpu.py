@@ -1,15 +1,15 @@
 """Training speed of other toolkits on one GPU: eole 0.6.4, JoeyNMT 2.3.0 and the Hugging Face Trainer (MarianMT).
 
-    python benchmarks/peers_gpu.py [--toolkits eole,joeynmt,huggingface,huggingface-compiled] [--logs DIR] [--site DIR] [--text PREFIX]
+    python benchmarks/peers_gpu.py [--toolkits dragoman,eole] [--logs DIR] [--site DIR] [--text PREFIX]
 
 All train Transformer-base with dropout 0.1 and label smoothing 0.1, in bf16 (JoeyNMT: fp16, which is what it has), on
 batches of about 25,600 tokens and on the same text: synthetic pairs of the lengths of WMT text, or PREFIX.src,
 PREFIX.tgt, PREFIX.dev.src and PREFIX.dev.tgt, already cut into pieces (pairs of more than 120 pieces are left out).
-`--site` is a folder with the toolkits, made by benchmarks/peers/collect.sh, for a machine where nothing can be installed.
+`--site` is a folder with the toolkits, made by benchmarks/peers/collect.sh, where nothing can be installed.
 Settings: benchmarks/peers.
 
-Prints one JSON line per toolkit; Hugging Face is there twice, plain and with torch_compile. Real target tokens are counted: EOS
-yes, padding no. They are read from each toolkit's own log, from the warm-up to the last step:
+Prints one JSON line per toolkit; Hugging Face is there twice, plain and with torch_compile. Real target tokens are
+counted: EOS yes, padding no. They are read from each toolkit's own log, from the warm-up to the last step:
 - eole, every 50 steps: `bsz: SOURCE/TARGET/SENTENCES` and `SOURCE/TARGET tok/s`, the second figure of each, are target
   positions in the loss that are not padding: EOS counted, BOS not. A step took bsz divided by tok/s.
 - JoeyNMT, every 50 steps: `Tokens per Sec` counts the target after BOS without padding: EOS counted. The time is that

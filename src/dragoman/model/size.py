@@ -6,7 +6,8 @@ from dragoman.config import ModelConfig
 
 ADAM_STATES = 2
 # Whose logits exist at a time: by the fused kernels, and by the others, which keep their gradient too.
-LOSS_CHUNK_TOKENS, LOSS_CHUNK_ELEMENTS = 8_192, 4_000_000  # 16 MB of them in fp32
+LOSS_CHUNK_TOKENS = 8_192
+LOSS_CHUNK_ELEMENTS = 4_000_000  # 16 MB in fp32
 # Most programs of fused norms and activations in a backward pass, each of which leaves a row of partial sums.
 NORM_PROGRAMS, ACTIVATION_PROGRAMS = 528, 192
 EVALUATION_TOKENS = 8_000  # of a batch whose loss is evaluated

@@ -17,7 +17,6 @@ from dragoman.model.size import NORM_PROGRAMS
 EPSILON = 1e-5  # torch.nn.LayerNorm's
 NUM_WARPS = 4
 TILE = 2_048  # elements of a program's rows together
-STAGES = 1  # rows of a backward pass that are loaded ahead
 
 
 @triton.jit
@@ -61,7 +60,7 @@ def norm_forward(
 def norm_backward(
     sum_ptr, dsum_ptr, dnormed_ptr, scale_ptr, dx_ptr, dchange_ptr, partial_ptr, T, D, epsilon, seed_ptr, site,
     threshold, keep_scale, ROWS: tl.constexpr, BLOCK: tl.constexpr, HAS_DSUM: tl.constexpr, HAS_CHANGE: tl.constexpr,
-    DROPS: tl.constexpr, STAGES: tl.constexpr,
+    DROPS: tl.constexpr,
 ):  # fmt: skip
     columns = tl.arange(0, BLOCK)
     has_column = columns < D
@@ -72,7 +71,7 @@ def norm_backward(
     key = 0
     if DROPS:
         key = site_key(seed_ptr, site)
-    for first in tl.range(tl.program_id(0) * ROWS, T, tl.num_programs(0) * ROWS, num_stages=STAGES):
+    for first in range(tl.program_id(0) * ROWS, T, tl.num_programs(0) * ROWS):
         rows = first + tl.arange(0, ROWS)
         places = rows[:, None] * D + columns[None, :]
         inside = (rows < T)[:, None] & has_column[None, :]
@@ -144,7 +143,7 @@ class _AddNorm(torch.autograd.Function):
         norm_backward[(num_programs,)](
             sum_TD, dsum_TD, dnormed_TD, ctx.norm.scale.master, dx_TD, dchange_TD, partials, num_tokens, width,
             EPSILON, *arguments(ctx.dropout), ROWS=rows, BLOCK=block, HAS_DSUM=dsum_TD is not None,
-            HAS_CHANGE=ctx.has_change, DROPS=drops(ctx.dropout), STAGES=STAGES, num_warps=NUM_WARPS,
+            HAS_CHANGE=ctx.has_change, DROPS=drops(ctx.dropout), num_warps=NUM_WARPS,
         )  # fmt: skip
         summed = (ctx.norm.scale, ctx.norm.shift, *(() if ctx.bias is None else (ctx.bias,)))
         ctx.norm.scale.leftover.add_sums(partials, [weight.gradient for weight in summed])
