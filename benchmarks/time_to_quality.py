@@ -43,11 +43,13 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="keep the run folders here")
     options = parser.parse_args()
     given = {"name": options.recipe, "recipe": options.recipe, "seconds": options.seconds, "set": options.set}
-    variants = json.loads(options.variants.read_text()) if options.variants else [given]
+    variants = read_variants(options.variants, parser) if options.variants else [given]
     with tempfile.TemporaryDirectory() as spare:
         folder = options.keep or Path(spare)
         for number, variant in enumerate(variants):
             run = folder / variant["name"]
+            if run.exists():
+                parser.error(f"{run} is there already: a run would go on and not begin")
             merged = {**given, **variant}
             if "init" in merged:
                 merged["init"] = folder / merged["init"]
@@ -56,6 +58,16 @@ def main() -> None:
             if options.cold:
                 os.environ["TRITON_CACHE_DIR"] = str(Path(spare) / f"kernels-{number}")
             print(json.dumps(outcome(merged, steps, data, run, options.test == "beam4")), flush=True)
+
+
+def read_variants(path: Path, parser: argparse.ArgumentParser) -> list[dict[str, Any]]:
+    try:
+        variants = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        parser.error(f"cannot read {path}: {error}")
+    if not isinstance(variants, list) or not all(isinstance(each, dict) and "name" in each for each in variants):
+        parser.error(f"{path} is no list of variants with names")
+    return variants
 
 
 def outcome(variant: dict[str, Any], num_steps: int, data: Path, run: Path, is_tested: bool) -> dict[str, Any]:

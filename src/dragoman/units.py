@@ -42,6 +42,12 @@ def format_count(number: float) -> str:
     return f"{number / 1e6:,.1f} M"
 
 
+def plural(number: int, noun: str) -> str:
+    """'1 step', '1,204 steps', '8 microbatches'."""
+    ending = "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}" + ("" if number == 1 else ending)
+
+
 def format_bit_rate(bits_per_second: float) -> str:
     """As ports are sold: '94.3 Mb/s', '1 Gb/s'."""
     value = float(bits_per_second) / 1000

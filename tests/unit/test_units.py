@@ -67,3 +67,12 @@ def test_link_speeds_as_ports_are_sold(bits_per_second, text):
 )
 def test_money(amount, currency, text):
     assert units.format_money(amount, currency) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [(1, "step", "1 step"), (0, "step", "0 steps"), (1204, "step", "1,204 steps"), (1, "microbatch", "1 microbatch"),
+     (8, "microbatch", "8 microbatches")],
+)  # fmt: skip
+def test_one_is_not_many(number, noun, text):
+    assert units.plural(number, noun) == text

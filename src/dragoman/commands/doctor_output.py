@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.units import format_seconds, format_step_time
+from dragoman.units import format_seconds, format_step_time, plural
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -96,12 +96,12 @@ def _add_compute(table: "Table", compute: "ComputeProfile", num_ranks: int) -> N
     pieces = -(-compute.num_microbatches // max(1, num_ranks))
     step_seconds = pieces * (forward + backward) + compute.optimizer_seconds
     tokens = f" of {compute.target_tokens // compute.num_microbatches:,} target tokens" if compute.target_tokens else ""
-    table.add_row("a step", f"{compute.num_microbatches} microbatches{tokens}")
+    table.add_row("a step", plural(compute.num_microbatches, "microbatch") + tokens)
     table.add_row("kernels", f"{compute.kernels}, {compute.precision}")
     table.add_row("activations", "recomputed on the way back" if compute.recomputes else "kept")
     table.add_row("one microbatch", f"forward {seconds_text(forward)}, backward {seconds_text(backward)}")
     table.add_row("optimizer", seconds_text(compute.optimizer_seconds))
-    table.add_row("a step without exchange", f"{format_step_time(step_seconds)}, {pieces} microbatches a rank")
+    table.add_row("a step without exchange", f"{format_step_time(step_seconds)}, {plural(pieces, 'microbatch')} a rank")
     if compute.peak_flops:
         table.add_row("matrix product", f"{compute.peak_flops / 1e12:.3g} TFLOP/s a rank in {compute.precision}")
     slowest = {name: seconds for name, seconds in compute.method_seconds.items() if seconds > 0}

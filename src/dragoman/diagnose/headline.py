@@ -12,7 +12,8 @@ from dragoman.diagnose.remedies import (
     worth_of,
 )
 from dragoman.diagnose.rules import find
-from dragoman.diagnose.wording import percent, plural, seconds_text, sentence, times_text
+from dragoman.diagnose.wording import percent, seconds_text, sentence, times_text
+from dragoman.units import plural
 
 BROKEN = ("diverged", "gradient-exploding", "rate-too-high", "resumed-badly", "overfitting")
 SLOWED = ("straggler", "input-bound", "link-slower", "validation-heavy", "checkpoint-heavy", "gpu-throttled")

@@ -6,7 +6,8 @@ from dragoman.diagnose.facts import MIN_STEPS, Facts
 from dragoman.diagnose.finding import Finding
 from dragoman.diagnose.remedies import worth_of
 from dragoman.diagnose.statistics import Floats, block_medians, robust_spread
-from dragoman.diagnose.wording import percent, plural, times_text
+from dragoman.diagnose.wording import percent, times_text
+from dragoman.units import plural
 
 # Peaks near 1 x d_model^-0.5 x 4000^-0.5 train Transformers of this kind; far from it is where trouble starts.
 USUAL_WARMUP = 4_000

@@ -7,8 +7,8 @@ from dragoman.diagnose.finding import Finding
 from dragoman.diagnose.link import is_training
 from dragoman.diagnose.remedies import worth_of
 from dragoman.diagnose.statistics import Floats, finite_median
-from dragoman.diagnose.wording import percent, plural
-from dragoman.units import format_seconds
+from dragoman.diagnose.wording import percent
+from dragoman.units import format_seconds, plural
 
 MANY_REJECTS = 0.3
 MIN_PAIRS = 1_000

@@ -60,11 +60,6 @@ def times_text(factor: float) -> str:
     return f"{factor:.2g} times" if factor < 99.5 else f"{factor:,.0f} times"
 
 
-def plural(number: int, noun: str) -> str:
-    """'1 step', '1,204 steps'."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def at_rate(step_seconds: float) -> str:
     """'0.15 s a step (6.7 steps/s)': both readings, because one is easily taken for the other."""
     if not step_seconds > 0 or not math.isfinite(step_seconds):

@@ -7,12 +7,12 @@ from dragoman.diagnose.facts import Facts
 from dragoman.diagnose.link import cards_of
 from dragoman.diagnose.machine_series import HostSeries
 from dragoman.diagnose.statistics import Floats, finite_mean
-from dragoman.diagnose.wording import bits_text, money, percent, plural, seconds_text
+from dragoman.diagnose.wording import bits_text, money, percent, seconds_text
 from dragoman.report.masthead import NOT_RECORDED
 from dragoman.report.tables import Table
 from dragoman.run.promise import Prediction
 from dragoman.run.records import Host
-from dragoman.units import format_bytes, format_seconds
+from dragoman.units import format_bytes, format_seconds, plural
 
 WORK_STAGES = ("train", "evaluate", "save")  # those that are part of a run
 DASH = "–"

@@ -23,7 +23,7 @@ from dragoman.train.meter import StepTimes
 from dragoman.train.progress import Progress
 from dragoman.train.sampler import Sampler
 from dragoman.train.validate import Evaluation
-from dragoman.units import format_bytes_both, format_count, format_seconds
+from dragoman.units import format_bytes_both, format_count, format_seconds, plural
 
 DECIMALS = 6  # microseconds; more digits would double the largest files of a run
 # Before that a run has nothing to say, and one that ends at once should not wait for it.
@@ -80,8 +80,8 @@ class Recorder:
         )
         if recipe.batch.num_microbatches == "auto":
             number = plan.config.num_microbatches
-            plural = "" if number == 1 else "es"
-            say(f"a step is {number} microbatch{plural} of {plan.config.target_tokens // number:,} target tokens")
+            tokens = plan.config.target_tokens // number
+            say(f"a step is {plural(number, 'microbatch')} of {tokens:,} target tokens")
         if plan.num_too_long:
             notes = [*notes, f"{plan.num_too_long:,} pairs are longer than batch.max_pieces and not trained on"]
         if manifest.exchange is not None and manifest.exchange.num_hosts > 1:

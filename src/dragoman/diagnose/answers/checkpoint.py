@@ -2,9 +2,9 @@
 
 from dragoman.diagnose.facts import Facts
 from dragoman.diagnose.finding import QUESTIONS, Answer, Number, not_recorded
-from dragoman.diagnose.wording import joined, plural, size_text
+from dragoman.diagnose.wording import joined, size_text
 from dragoman.run.checkpoint_files import OPTIMIZER, RECIPE, STATE, VOCAB, WEIGHTS
-from dragoman.units import format_bytes, format_count
+from dragoman.units import format_bytes, format_count, plural
 
 HOLDS = {
     WEIGHTS: "the parameters of the model",

@@ -6,8 +6,8 @@ import numpy as np
 
 from dragoman.diagnose.facts import Facts
 from dragoman.diagnose.finding import QUESTIONS, Answer, Number, not_recorded
-from dragoman.diagnose.wording import at_rate, joined, money, percent, plural, seconds_text
-from dragoman.units import format_seconds
+from dragoman.diagnose.wording import at_rate, joined, money, percent, seconds_text
+from dragoman.units import format_seconds, plural
 
 NO_STEPS = (
     "No step is in the records, so there is nothing to time. The run has just begun, or ended before its first step."

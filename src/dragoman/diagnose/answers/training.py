@@ -6,7 +6,8 @@ from dragoman.diagnose.facts import Facts
 from dragoman.diagnose.finding import QUESTIONS, Answer, Confidence, Number, not_recorded
 from dragoman.diagnose.learning import Learning
 from dragoman.diagnose.statistics import Estimate
-from dragoman.diagnose.wording import percent, plural
+from dragoman.diagnose.wording import percent
+from dragoman.units import plural
 
 NO_EVALS = "No evaluation is recorded, and the training loss alone cannot say what the model does with new text."
 EVALUATE = "Evaluations on a dev set: `dragoman train` makes them every evaluate.every_steps steps of the recipe."

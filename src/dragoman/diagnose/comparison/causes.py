@@ -8,9 +8,9 @@ import math
 from dragoman.diagnose.comparison.side import Side
 from dragoman.diagnose.link import Link
 from dragoman.diagnose.split import Straggler, find_straggler
-from dragoman.diagnose.wording import bits_text, percent, plural, seconds_text
+from dragoman.diagnose.wording import bits_text, percent, seconds_text
 from dragoman.run.records import Manifest
-from dragoman.units import format_bytes, format_count
+from dragoman.units import format_bytes, format_count, plural
 
 UNLIKE = 1.2  # a factor between two figures that can be a cause
 OFTEN_LAST = 0.6  # of the steps: a rank that is last so often is the one to look at

@@ -11,8 +11,8 @@ from dragoman.diagnose.comparison.settings import SettingRow, differing_settings
 from dragoman.diagnose.comparison.side import Side, side_of
 from dragoman.diagnose.comparison.speed import explain_speed
 from dragoman.diagnose.facts import gather_facts
-from dragoman.diagnose.wording import plural
 from dragoman.run.reader import RunRecord
+from dragoman.units import plural
 
 
 @dataclass(frozen=True, slots=True)

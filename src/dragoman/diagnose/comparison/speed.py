@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from dragoman.diagnose.comparison.causes import cause_of, open_question
 from dragoman.diagnose.comparison.settings import SettingRow, differences_text
 from dragoman.diagnose.comparison.side import MIN_STEPS, PARTS, Side
-from dragoman.diagnose.wording import percent, plural, seconds_text, times_text
+from dragoman.diagnose.wording import percent, seconds_text, times_text
+from dragoman.units import plural
 
 SAME_SPEED = 0.05  # a difference that nobody would change a run for
 NUM_ERRORS = 2.5  # standard errors that chance may make of it
