@@ -67,8 +67,9 @@ def test_a_number_that_was_given_out_again_is_not_the_controller(tmp_path):
 
 def test_the_lock_tells_whether_the_controller_lives_whatever_the_clock_says(tmp_path):
     folder = RunFolder(tmp_path)
-    command = [sys.executable, "-c", "input()", CONTROLLER]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", "print(flush=True); input()", CONTROLLER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline(), "before it runs, the system may not know its command line yet"
         there = control(pid=process.pid, pid_started=1.0)
         with lock_file(tmp_path / CONTROLLER_LOCK, 0.0):
             assert is_alive(there, folder)
