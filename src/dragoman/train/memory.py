@@ -12,6 +12,9 @@ from dragoman.dist.world import World
 from dragoman.errors import DragomanError
 from dragoman.units import format_bytes
 
+# Not only torch takes memory: code of kernels, cuBLAS and NCCL do, each with an error of its own.
+OUT_OF_MEMORY = ("out of memory", "ALLOC_FAILED")
+
 
 def free_gpu_bytes(world: World) -> int | None:
     """What the poorest rank has of a GPU for training, model included; None without GPUs. A call of all ranks."""
@@ -44,7 +47,9 @@ def naming_batch(batch: CutBatch, world: World) -> Generator[None]:
     """Out of memory in here is the user's to mend: which batch it was, and the setting that makes it smaller."""
     try:
         yield
-    except torch.OutOfMemoryError as error:
+    except RuntimeError as error:
+        if not _is_out_of_memory(error):
+            raise
         number, tokens = batch.num_microbatches, batch.target_tokens // batch.num_microbatches
         raise DragomanError(
             f"rank {world.rank} on {world.host} is out of GPU memory with microbatches of {tokens:,} target tokens "
@@ -53,6 +58,15 @@ def naming_batch(batch: CutBatch, world: World) -> Generator[None]:
             if tokens // 2 > batch.max_pieces
             else "they cannot be smaller and hold a sentence of batch.max_pieces: take a smaller recipe",
         ) from error
+
+
+def _is_out_of_memory(error: BaseException | None) -> bool:
+    """Or came of it: a recording of kernels that breaks off has an error of its own on top."""
+    while error is not None:
+        if any(words in str(error) for words in OUT_OF_MEMORY):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _memory_text(device: torch.device) -> str:

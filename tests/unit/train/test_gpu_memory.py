@@ -68,9 +68,31 @@ def test_nobody_is_sent_to_a_number_that_is_refused(number, words):
     assert words in told(CutBatch(target_tokens=25_600, num_microbatches=number, max_pieces=256)).hint
 
 
-def test_other_errors_stay_what_they_are():
-    with pytest.raises(ZeroDivisionError), naming_batch(BATCH, CPU):
-        _ = 1 / 0
+@pytest.mark.parametrize(
+    "words",
+    [
+        "CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation'",
+        "Triton Error [CUDA]: out of memory",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+    ],
+)
+def test_it_need_not_be_torch_that_ran_out(words):
+    with pytest.raises(DragomanError, match="out of GPU memory"), naming_batch(BATCH, CPU):
+        raise RuntimeError(words)
+
+
+def test_it_may_lie_under_another_error():
+    with pytest.raises(DragomanError, match="out of GPU memory"), naming_batch(BATCH, CPU):
+        try:
+            out_of_memory()
+        finally:
+            raise RuntimeError("CUDA error: operation failed due to a previous error during capture")
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, RuntimeError])
+def test_other_errors_stay_what_they_are(error):
+    with pytest.raises(error, match="of another kind"), naming_batch(BATCH, CPU):
+        raise error("of another kind")
 
 
 def test_a_worker_out_of_memory_says_so_in_two_lines(phrasebook_data, tmp_path, monkeypatch, capsys):
