@@ -14,7 +14,8 @@ counted: EOS yes, padding no. They are read from each toolkit's own log, from th
   positions in the loss that are not padding: EOS counted, BOS not. A step took bsz divided by tok/s.
 - JoeyNMT, every 50 steps: `Tokens per Sec` counts the target after BOS without padding: EOS counted. The time is that
   between the lines' own timestamps, the tokens are that time multiplied by the rate.
-- Hugging Face: labels that are not ignored, counted in training_step; time between two points with the GPU idle.
+- Hugging Face: labels that are not ignored, counted in training_step; time between two points with the GPU idle,
+  without the steps in which torch compiled once more.
 Starting up, reading text and compiling lie in the warm-up. A toolkit that fails gives a line with `error`.
 """
 
@@ -65,17 +66,14 @@ class Scale:
     steps: int = 150
     report: int = 50
     warmup: int = 50
-    trainer_steps: int = 120
-    trainer_warmup: int = 40
-    # An epoch has 101 steps: until it has seen every length, the compiled Trainer compiles again and again.
-    compiled_steps: int = 190
-    compiled_warmup: int = 110
+    trainer_steps: int = 100  # an epoch has 101: its last batch is smaller, and all is compiled once more
+    trainer_warmup: int = 50
     cuda: bool = True
 
 
 TINY = Scale(
-    2, 2, 64, 128, 1024, 32, 1000, 1, 1000, steps=5, report=1, warmup=2, trainer_steps=5, trainer_warmup=2,
-    compiled_steps=5, compiled_warmup=2, cuda=False,
+    2, 2, 64, 128, 1024, 32, 1000, 1, 1000, steps=5, report=1, warmup=2, trainer_steps=15, trainer_warmup=5,
+    cuda=False,
 )  # fmt: skip
 
 
@@ -156,7 +154,6 @@ def toolkits(work: Path, scale: Scale, num_words: int) -> list[Toolkit]:
     joeynmt = [python, "-m", "joeynmt", "train", str(work / "joeynmt.yaml"), "--skip-test"]
     dragoman = [python, str(PEERS / "dragoman_trainer.py"), "--settings", json.dumps(values)]
     marian = [python, str(PEERS / "marian_trainer.py"), "--settings"]
-    longer = {"trainer_steps": scale.compiled_steps, "trainer_warmup": scale.compiled_warmup}
     shape = f"{scale.layers}+{scale.layers} layers, {scale.hidden}/{scale.ffn}, {scale.heads} heads"
     size = f"{shape}, {num_words} words, dropout 0.1, smoothing 0.1"
     tokens, pairs = f"{scale.batch_tokens} padded tokens a batch", f"{scale.batch_pairs} pairs a batch"
@@ -172,7 +169,7 @@ def toolkits(work: Path, scale: Scale, num_words: int) -> list[Toolkit]:
             f"{size}, {bf16} autocast, {pairs}, {by_length}",
         ),
         Toolkit(
-            "huggingface-compiled", "transformers", [*marian, json.dumps(values | longer), "--compile"], read_marian,
+            "huggingface-compiled", "transformers", [*marian, json.dumps(values), "--compile"], read_marian,
             f"{size}, {bf16} autocast, torch_compile, {pairs}, {by_length}",
         ),
     ]  # fmt: skip
