@@ -83,7 +83,8 @@ class Recorder:
             tokens = plan.config.target_tokens // number
             say(f"a step is {plural(number, 'microbatch')} of {tokens:,} target tokens")
         if plan.num_too_long:
-            notes = [*notes, f"{plan.num_too_long:,} pairs are longer than batch.max_pieces and not trained on"]
+            left_out = plural(plan.num_too_long, "pair")
+            notes = [*notes, f"left out: {left_out} with more than {recipe.batch.max_pieces} pieces (batch.max_pieces)"]
         if manifest.exchange is not None and manifest.exchange.num_hosts > 1:
             for reason in manifest.exchange.reasons:
                 say(reason)
