@@ -46,8 +46,8 @@ class ThreadWorld(World):
         self.sent_bytes += (self.size - 1) * chunks[0].numel() * chunks.element_size()
         return torch.stack([part[self.rank] for part in self._meet(chunks.clone())])
 
-    def broadcast(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.copy_(self._meet(tensor.clone())[0])
+    def broadcast(self, tensor: torch.Tensor, source: int = 0) -> torch.Tensor:
+        return tensor.copy_(self._meet(tensor.clone())[source])
 
     def gather(self, value: Any) -> list[Any]:
         return self._meet(value)

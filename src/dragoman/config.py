@@ -170,6 +170,9 @@ class CheckpointConfig(Section):
         10.0, description="save at least so often, however long a step takes; 0: by steps alone"
     )
     keep_last: Positive = Field(5, description="newest checkpoints kept, beside the best two")
+    max_gigabytes: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="most that checkpoints may take of a host's disk, older ones go first; 0: what there is"
+    )
     average_last: Natural = Field(0, description="average the newest k checkpoints into `average` at the end; 0: no")
 
 

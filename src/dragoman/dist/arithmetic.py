@@ -31,7 +31,7 @@ class EchoWorld(World):
     def swap(self, chunks: torch.Tensor) -> torch.Tensor:
         return chunks
 
-    def broadcast(self, tensor: torch.Tensor) -> torch.Tensor:
+    def broadcast(self, tensor: torch.Tensor, source: int = 0) -> torch.Tensor:
         return tensor
 
     def gather(self, value: Any) -> list[Any]:

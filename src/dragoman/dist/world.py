@@ -123,12 +123,12 @@ class World:
             self.sent_bytes += outgoing.numel() * outgoing.element_size()
         return Pending(dist.batch_isend_irecv(trades), lambda: incoming)
 
-    def broadcast(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Rank 0's values on every rank, in place."""
+    def broadcast(self, tensor: torch.Tensor, source: int = 0) -> torch.Tensor:
+        """One rank's values on every rank, in place."""
         if not self.is_alone:
-            # A tree of ranks: what rank 0 sends is at most this, what others send at most as much.
+            # A tree of ranks: what the source sends is at most this, what others send at most as much.
             self.sent_bytes += tensor.numel() * tensor.element_size()
-            dist.broadcast(tensor, group=self._group, group_src=0)
+            dist.broadcast(tensor, group=self._group, group_src=source)
         return tensor
 
     def any(self, flag: bool) -> bool:

@@ -1,47 +1,69 @@
-"""Checkpoints: written whole or not at all, verified when read, and thinned out.
+"""Checkpoints: written while training goes on, whole or not at all, verified when read.
 
 A checkpoint is a folder: weights, optimizer, state, recipe and vocabulary, everything needed to go on or to translate.
-Every host writes it to its own disk: the part that all ranks share, and `rank-NNN` for what is a rank's own.
+Every host writes it to its own disk: the part that all ranks share, and `rank-NNN` for what is a rank's own. It counts
+once every host has written it: then, and not before, `last` leads to it.
 """
 
 import json
-import os
+import math
 import shutil
 import uuid
-from collections.abc import Generator
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from threading import Event
 
-import tomli_w
 import torch
-from safetensors import SafetensorError
 
 from dragoman.config import Recipe
 from dragoman.dist.sync import Sync
 from dragoman.dist.world import World
 from dragoman.errors import DragomanError
-from dragoman.hashing import file_sha256
-from dragoman.model.weights import average_files, load_tensors, load_weights, save_tensors
-from dragoman.run.checkpoint_files import (
-    OPTIMIZER,
-    RECIPE,
-    STATE,
-    VOCAB,
-    WEIGHTS,
-    find_damage,
-    rank_file,
-    state_digest,
-)
+from dragoman.model.weights import load_tensors, load_weights
+from dragoman.run.checkpoint_files import OPTIMIZER, STATE, WEIGHTS, find_damage, rank_file
 from dragoman.run.folder import RunFolder
+from dragoman.train.checkpoint_keep import GIGABYTE, check_budget, keep_checkpoints, make_room
+from dragoman.train.checkpoint_write import (
+    MAKE_ROOM,
+    Snapshot,
+    Snapshots,
+    clear_temporaries,
+    save_average,
+    seal,
+    telling,
+    temporary,
+    write_part,
+)
 from dragoman.train.optim import Optimizer
 from dragoman.train.progress import Progress
 
+MISSING = "missing"
 PREFIX = "optimizer."  # of a replica's averages in its rank's file
 
 
+@dataclass(frozen=True)
+class Saved:
+    """What became of a checkpoint: the files on the first host with their sizes, or why there is none."""
+
+    step: int
+    files: dict[str, int]
+    problem: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A checkpoint on its way to this rank's disk."""
+
+    progress: Progress
+    task: Future[dict[str, int]]
+    off: Event  # another rank failed: its file is not waited for
+
+
 class Checkpoints:
-    """Saves and restores one run. All ranks call its methods together."""
+    """Saves and restores one run. All ranks call its methods together, but for `vote` and `is_written`."""
 
     def __init__(
         self,
@@ -60,29 +82,37 @@ class Checkpoints:
         self._sync = sync
         self._recipe = recipe
         self._vocab_path = vocab_path
-        self._is_writer = _writes_own_disk(folder, world)
-
-    def save(self, progress: Progress) -> dict[str, int]:
-        """Write the checkpoint of this step and make `last` lead to it; file names with their sizes."""
-        final = self._folder.step_checkpoint(progress.step)
-        fresh = _fresh(final)
-        own = self._own_tensors()
-        with self._sync.shared_weights(), self._world.together(), _told(final):
+        self._token = world.gather(uuid.uuid4().hex[:8])[0]
+        writers = world.gather(_writer_of_disk(folder, world, self._token))
+        self._is_writer = writers[world.rank] == world.rank
+        self._followers = [rank for rank, writer in enumerate(writers) if writer == world.rank != rank]
+        self._budget = recipe.checkpoint.max_gigabytes * GIGABYTE or math.inf
+        with world.together():
             if self._is_writer:
-                tensors = {WEIGHTS: dict(self._model.state_dict())}
+                check_budget(_num_bytes(model.state_dict()) + _num_bytes(optimizer.tensors()), self._budget)
+                clear_temporaries(folder)
+        self._snapshots = Snapshots()
+        self._snapshot()  # memory is found now, and no step waits for it
+        self._thread = ThreadPoolExecutor(1, "checkpoint")
+        self._writing: Writing | None = None
+
+    def begin(self, progress: Progress) -> Saved | None:
+        """Set this step's aside for a thread to write; what became of the one before, if that was still on its way."""
+        before = self.finish()
+        progress, off = replace(progress), Event()
+        task = self._thread.submit(self._write, progress, self._snapshot(), off)
+        self._writing = Writing(progress, task, off)
+        return before
+
+    def _snapshot(self) -> Snapshot:
+        own = self._own_tensors()
+        files = {rank_file(self._world.rank): own} if own else {}
+        with self._sync.shared_weights():
+            if self._is_writer:
+                files[WEIGHTS] = dict(self._model.state_dict())
                 if not self._sync.has_replicas:
-                    tensors[OPTIMIZER] = self._optimizer.tensors()
-                _begin(fresh, tensors, self._recipe, self._vocab_path)
-        if own:
-            with self._world.together(), _told(final):
-                save_tensors(own, fresh / rank_file(self._world.rank))
-        with self._world.together(), _told(final):
-            if not self._is_writer:
-                return {}
-            sizes = _seal(fresh, final, asdict(progress))
-            self._folder.set_pointer("last", progress.step)
-            self._thin_out(progress)
-            return sizes
+                    files[OPTIMIZER] = self._optimizer.tensors()
+            return self._snapshots.take(files)
 
     def _own_tensors(self) -> dict[str, torch.Tensor]:
         own = self._sync.state()
@@ -91,9 +121,64 @@ class Checkpoints:
             own |= {PREFIX + name: tensor for name, tensor in averages.items()}
         return own
 
-    def _thin_out(self, progress: Progress) -> None:
+    def _write(self, progress: Progress, snapshot: Snapshot, off: Event) -> dict[str, int]:
+        """In the thread. One rank of every disk also waits for the files of the others there, and seals the folder."""
+        final = self._folder.step_checkpoint(progress.step)
+        fresh = temporary(final, self._token)
+        own_bytes = snapshot.num_bytes_of(rank_file(self._world.rank))
+        awaited = [rank_file(rank) for rank in self._followers] if own_bytes else []
+        with telling(final, fresh):
+            if self._is_writer:
+                make_room(self._folder, snapshot.num_bytes + len(awaited) * own_bytes, self._budget)
+            write_part(snapshot, fresh)
+            if not self._is_writer:
+                return {}
+            return seal(fresh, final, self._recipe, self._vocab_path, awaited, asdict(progress), off)
+
+    def vote(self) -> float:
+        """To be summed over the ranks: this rank's word that the checkpoint under way is written, or cannot be."""
+        if self._writing is None or not self._writing.task.done():
+            return 0.0
+        return math.inf if self._writing.task.exception() else float(self._writing.progress.step)
+
+    def is_written(self, sums: Sequence[float]) -> bool:
+        """By the ranks' votes, also late ones: whether `finish` need not wait."""
+        if self._writing is None:
+            return False
+        everybody = float(self._world.size * self._writing.progress.step)
+        return any(votes in (everybody, math.inf) for votes in sums)
+
+    def finish(self) -> Saved | None:
+        """Wait until the checkpoint under way is on all disks, and let `last` lead to it there; None if there is none.
+        Where it could not be written the one before stays what it was."""
+        if self._writing is None:
+            return None
+        writing, self._writing = self._writing, None
+        # Followers first: where one of them failed, its file never comes.
+        failure = None if self._is_writer else _failure(writing)
+        if any(self._world.gather(failure is not None)):
+            writing.off.set()
+        failure = failure or _failure(writing)
+        if not any(self._world.gather(failure is not None)) and self._is_writer:
+            failure = self._make_last(writing.progress)
+        step = writing.progress.step
+        if failure is not None:
+            shutil.rmtree(temporary(self._folder.step_checkpoint(step), self._token), ignore_errors=True)
+        told = self._world.gather([self._world.host, failure])
+        for host, problem in told:
+            if problem is not None:
+                here = "" if host == told[0][0] else f"host {host}: "
+                return Saved(step, {}, here + problem[0], problem[1])
+        return Saved(step, writing.task.result())
+
+    def _make_last(self, progress: Progress) -> tuple[str, str] | None:
         config = self._recipe.checkpoint
-        keep_checkpoints(self._folder, max(config.keep_last, config.average_last), progress)
+        try:
+            self._folder.set_pointer("last", progress.step)
+            keep_checkpoints(self._folder, max(config.keep_last, config.average_last), progress)
+        except OSError as error:
+            return f"cannot write to {self._folder.checkpoints_path}: {error.strerror}", MAKE_ROOM
+        return None
 
     def save_average(self) -> None:
         """`checkpoints/average`: the mean of the newest checkpoints' weights, to translate with."""
@@ -102,42 +187,52 @@ class Checkpoints:
                 save_average(self._folder, self._recipe.checkpoint.average_last, self._recipe, self._vocab_path)
 
     def restore(self) -> tuple[Progress, list[str]]:
-        """Go on from the newest whole checkpoint of the first host, or start afresh; notes say what was passed over."""
-        here, notes = _newest_whole(self._folder)
-        step = self._world.gather(here)[0]
-        if step is None:
-            self._sync.load_state({})
-            return Progress(), notes
-        path = self._folder.step_checkpoint(step)
-        is_here = step == here or find_damage(path) is None
-        progress = self._world.gather(_progress(path) if is_here else None)[0]
-        self._restore_weights(path, is_here)
-        notes += self._restore_own(path, is_here)
-        gathered = self._world.gather(notes)
-        return Progress(**progress), list(dict.fromkeys(note for part in gathered for note in part))
+        """Go on from the newest checkpoint that counts and is whole on some disk, or start afresh; notes say what was
+        passed over, and who took whose copy."""
+        notes: list[str] = []
+        for step in self._counting_steps():
+            path = self._folder.step_checkpoint(step)
+            damage = find_damage(path) if path.exists() else MISSING
+            told = self._world.gather([self._world.host, damage])
+            sources = [rank for rank, (_, problem) in enumerate(told) if problem is None]
+            notes += _passed_over(path.name, told, sources)
+            if sources:
+                return self._restore(path, damage is None, sources[0], notes)
+        self._sync.load_state({})
+        return Progress(), notes
 
-    def _restore_weights(self, path: Path, is_here: bool) -> None:
+    def _counting_steps(self) -> list[int]:
+        """Newest first. What lies behind every `last` was not written on all hosts: it may mix with another attempt."""
+        told = self._world.gather([self._folder.pointed_step("last"), self._folder.step_checkpoints()])
+        newest = max((last for last, _ in told if last is not None), default=math.inf)
+        return sorted({step for _, steps in told for step in steps if step <= newest}, reverse=True)
+
+    def _restore(self, path: Path, is_here: bool, source: int, notes: list[str]) -> tuple[Progress, list[str]]:
+        progress = self._world.gather(_progress(path) if is_here else None)[source]
         if is_here:
             load_weights(self._model, path / WEIGHTS)
         if self._world.any(not is_here):
             for tensor in self._model.state_dict().values():
-                self._world.broadcast(tensor)
+                self._world.broadcast(tensor, source)
+        notes += [note for part in self._world.gather(self._restore_own(path, is_here, source)) for note in part]
+        return Progress(**progress), notes
 
-    def _restore_own(self, path: Path, is_here: bool) -> list[str]:
-        """Optimizer and exchange: from this rank's own file, the shared one, or, where both are gone, from rank 0."""
+    def _restore_own(self, path: Path, is_here: bool, source: int) -> list[str]:
+        """Optimizer and exchange: from this rank's own file, the shared one, or, where both are gone, the source's."""
         own_path, shared_path = path / rank_file(self._world.rank), path / OPTIMIZER
         own = load_tensors(own_path) if is_here and own_path.exists() else {}
         averages = {name.removeprefix(PREFIX): own.pop(name) for name in list(own) if name.startswith(PREFIX)}
         if is_here and shared_path.exists():
             averages = load_tensors(shared_path)
-        elif not self._sync.has_replicas and not self._world.is_first:
-            averages = {}  # replicas of an earlier attempt: from now on all go by the first
+        elif not self._sync.has_replicas and self._world.rank != source:
+            averages = {}  # replicas of an earlier attempt: from now on all go by one
         if self._world.any(not averages):
             firsts = averages or self._optimizer.tensors()
             # A file may have a loss scale that a rank does without, or lack one: what everybody has, in one order.
             names = set(firsts).intersection(*self._world.gather(list(firsts)))
             firsts = {
-                name: self._world.broadcast(firsts[name].to(self._world.device).clone()) for name in sorted(names)
+                name: self._world.broadcast(firsts[name].to(self._world.device).clone(), source)
+                for name in sorted(names)
             }
             averages = averages or firsts
         self._optimizer.load(averages)
@@ -148,11 +243,19 @@ class Checkpoints:
         return []
 
 
-def _writes_own_disk(folder: RunFolder, world: World) -> bool:
-    """One rank per disk writes. Hosts may share one (NFS): there only the first host's rank does."""
+def _failure(writing: Writing) -> tuple[str, str] | None:
+    """(message, hint) once this rank's part is done; None if it is well."""
+    try:
+        writing.task.result()
+    except DragomanError as error:
+        return error.message, error.hint
+    return None
+
+
+def _writer_of_disk(folder: RunFolder, world: World, token: str) -> int:
+    """The one rank that writes this rank's disk: a host's first. Hosts may share a disk (NFS): there it is rank 0."""
     mark = folder.checkpoints_path / ".writer"
-    token = world.gather(uuid.uuid4().hex)[0]
-    with world.together(), _told(folder.checkpoints_path):
+    with world.together(), telling(folder.checkpoints_path, mark):
         folder.checkpoints_path.mkdir(parents=True, exist_ok=True)
         if world.is_first:
             mark.write_text(token, encoding="utf-8")
@@ -161,18 +264,21 @@ def _writes_own_disk(folder: RunFolder, world: World) -> bool:
     with world.together():
         if world.is_first:
             mark.unlink()
-    return world.is_first or (world.local_rank == 0 and not shares_first_disk)
+    firsts = world.gather(world.host_number)
+    return 0 if shares_first_disk else firsts.index(world.host_number)
 
 
-def _newest_whole(folder: RunFolder) -> tuple[int | None, list[str]]:
-    notes: list[str] = []
-    for step in reversed(folder.step_checkpoints()):
-        path = folder.step_checkpoint(step)
-        problem = find_damage(path)
-        if problem is None:
-            return step, notes
-        notes.append(f"checkpoint {path.name} is damaged ({problem}): using the one before")
-    return None, notes
+def _passed_over(name: str, told: list[tuple[str, str | None]], sources: Sequence[int]) -> list[str]:
+    """One note per host whose copy is not used."""
+    instead = f"taking the copy of {told[sources[0]][0]}" if sources else "using the one before"
+    has_peers = len({host for host, _ in told}) > 1
+    notes = []
+    for host, problem in {host: problem for host, problem in told if problem is not None}.items():
+        state = "missing" if problem == MISSING else "damaged"
+        where = f" on {host}" if has_peers else ""
+        why = "" if problem == MISSING else f" ({problem})"
+        notes.append(f"checkpoint {name} is {state}{where}{why}: {instead}")
+    return notes
 
 
 def _progress(path: Path) -> dict[str, object]:
@@ -180,73 +286,5 @@ def _progress(path: Path) -> dict[str, object]:
     return {key: value for key, value in state.items() if key in Progress.__dataclass_fields__}
 
 
-def save_average(folder: RunFolder, num_last: int, recipe: Recipe, vocab_path: Path) -> dict[str, int]:
-    """The mean of the newest checkpoints' weights as a checkpoint of its own, without an optimizer."""
-    steps = folder.step_checkpoints()[-num_last:]
-    final = folder.average_checkpoint
-    with _told(final):
-        weights = average_files([folder.step_checkpoint(step) / WEIGHTS for step in steps])
-        _begin(_fresh(final), {WEIGHTS: weights}, recipe, vocab_path)
-        return _seal(_fresh(final), final, {"averaged_steps": steps, "step": max(steps)})
-
-
-def keep_checkpoints(folder: RunFolder, num_last: int, progress: Progress) -> None:
-    """Point at the best, keep them and the newest, remove the rest."""
-    steps = folder.step_checkpoints()
-    if progress.best_loss_step in steps:
-        folder.set_pointer("best-loss", progress.best_loss_step)
-    if progress.best_bleu_step in steps:
-        folder.set_pointer("best-bleu", progress.best_bleu_step)
-    for step in steps[:-num_last]:
-        if step not in (progress.best_loss_step, progress.best_bleu_step):
-            shutil.rmtree(folder.step_checkpoint(step), ignore_errors=True)
-
-
-def _fresh(final: Path) -> Path:
-    """The temporary name: no reader ever meets half a checkpoint."""
-    return final.with_name(f".{final.name}.tmp")
-
-
-def _begin(fresh: Path, tensors: dict[str, dict[str, torch.Tensor]], recipe: Recipe, vocab: Path) -> None:
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    for name, values in tensors.items():
-        save_tensors(values, fresh / name)
-    (fresh / RECIPE).write_text(tomli_w.dumps(recipe.model_dump(exclude_none=True)), encoding="utf-8")
-    shutil.copyfile(vocab, fresh / VOCAB)
-
-
-def _seal(fresh: Path, final: Path, state: dict[str, object]) -> dict[str, int]:
-    """Checksums, everything synced, then the final name."""
-    files = {path.name: {"bytes": path.stat().st_size, "sha256": file_sha256(path)} for path in sorted(fresh.iterdir())}
-    state = {**state, "files": files}
-    text = json.dumps({**state, "sha256": state_digest(state)}, indent=2)
-    (fresh / STATE).write_text(text + "\n", encoding="utf-8")
-    sizes = {path.name: path.stat().st_size for path in sorted(fresh.iterdir())}
-    for path in (*fresh.iterdir(), fresh):
-        _flush(path)
-    shutil.rmtree(final, ignore_errors=True)
-    fresh.rename(final)
-    _flush(final.parent)
-    return sizes
-
-
-@contextmanager
-def _told(final: Path) -> Generator[None]:
-    """A full disk is the user's to mend, and nothing half-written stays."""
-    try:
-        yield
-    except (OSError, SafetensorError) as error:
-        shutil.rmtree(_fresh(final), ignore_errors=True)
-        raise DragomanError(
-            f"cannot write the checkpoint {final}: {getattr(error, 'strerror', None) or error}",
-            "make room on that disk and give the same command again",
-        ) from None
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _num_bytes(tensors: Mapping[str, torch.Tensor]) -> int:
+    return sum(tensor.nbytes for tensor in tensors.values())

@@ -72,7 +72,7 @@ def train(job: Job, world: World) -> str:
         num_tokens = step_input.plan.target_tokens
         if sync.has_replicas:
             passes.refresh()
-        totals = torch.zeros(5, dtype=torch.float64, device=world.device)
+        totals = torch.zeros(6, dtype=torch.float64, device=world.device)
         for piece in step_input.pieces:
             meter.begin("forward")
             totals[:2] += passes.forward(piece, dropout_seed(recipe.train.seed, step, piece.index), num_tokens)
@@ -86,7 +86,7 @@ def train(job: Job, world: World) -> str:
         rate = lr_at(step, recipe.optim, recipe.model.d_model, recipe.train.max_steps)
         norm = landing(optimizer.update(rate * sync.rate_factor))
         # The ranks' votes cross the link with the losses, so that all of them take the same branch.
-        votes = [*stopper.votes(), world.is_first and save_timer.is_due()]
+        votes = [*stopper.votes(), world.is_first and save_timer.is_due(), checkpoints.vote()]
         totals[2:] = torch.tensor(votes, dtype=torch.float64).to(world.device, non_blocking=True)
         meter.begin("exchange")
         arrived = sync.advance(step, totals)
@@ -111,8 +111,11 @@ def train(job: Job, world: World) -> str:
         if is_save or votes_of(arrived)[2]:
             meter.begin("checkpoint")
             arrived += sync.settle()
-            recorder.checkpoint(step, checkpoints.save(progress))
+            recorder.checkpoint(checkpoints.begin(progress))
             save_timer.reset()
+        elif checkpoints.is_written([totals[5] for totals in arrived]):
+            meter.begin("checkpoint")
+            recorder.checkpoint(checkpoints.finish())
         meter.end_step(set_time=is_evaluation)
         recorder.step(step_input.plan, rate, norm, sync.sent_bytes)
         for times in meter.take(wait=reason is not None):
@@ -121,6 +124,8 @@ def train(job: Job, world: World) -> str:
             recorder.told(loss, nll)
 
     inputs.close()
+    with world.together():
+        recorder.last_checkpoint(checkpoints.finish())
     if reason != "interrupted":
         checkpoints.save_average()
     recorder.end(progress, reason)

@@ -12,10 +12,12 @@ from dragoman.data.batches import BatchPlan, StepPlan
 from dragoman.dist.card import CardCounter
 from dragoman.dist.clock import clock_offsets
 from dragoman.dist.world import World
+from dragoman.errors import DragomanError
 from dragoman.run.folder import Pointer
 from dragoman.run.records import Manifest, StepRecord, TimingRecord
 from dragoman.run.tensorboard import TensorBoardWriter
 from dragoman.run.writer import RunWriter, write_manifest
+from dragoman.train.checkpoint import Saved
 from dragoman.train.console import Console
 from dragoman.train.findings import Findings
 from dragoman.train.job import Job
@@ -196,9 +198,18 @@ class Recorder:
             line = f"{sentence.source}  ->  {sentence.hypothesis}"
             self._console.say(f"    {line[:SAMPLE_WIDTH]}")
 
-    def checkpoint(self, step: int, files: dict[str, int]) -> None:
-        if self._world.is_first:
-            self._writer.write_event("checkpoint", step, files=files)
+    def checkpoint(self, saved: Saved | None) -> None:
+        """One that is written by now, or could not be: training goes on, and the next may do better."""
+        if saved is not None and saved.problem:
+            self.warn(saved.step, f"{saved.problem}; training goes on from the checkpoint before if it has to")
+        elif saved is not None and self._world.is_first:
+            self._writer.write_event("checkpoint", saved.step, files=saved.files)
+
+    def last_checkpoint(self, saved: Saved | None) -> None:
+        """The run ends with it: without it the end is no end."""
+        if saved is not None and saved.problem and self._world.is_first:
+            raise DragomanError(saved.problem, saved.hint)
+        self.checkpoint(saved)
 
     def end(self, progress: Progress, reason: str) -> None:
         """Close everything; what is queued is written."""
