@@ -19,9 +19,9 @@ from dragoman import cli
 from dragoman.data import manifest as data_manifest
 from dragoman.errors import CheckFailed, DragomanError
 from dragoman.recipe import recipe_fields, shipped_recipes
-from dragoman.run import records
+from dragoman.run import checkpoint_files, records
 from dragoman.run.folder import AVERAGE, POINTERS, RunFolder
-from dragoman.train import checkpoint
+from dragoman.train.progress import Progress
 
 GOLDEN = Path(__file__).parent / "golden" / "surface.json"
 HOW = "if that is meant: python tests/test_surface.py --renew, and say it in CHANGELOG.md"
@@ -74,9 +74,9 @@ def run_folder() -> dict[str, Any]:
         "paths": paths,
         "pointers": [*POINTERS, AVERAGE],
         "checkpoint": sorted(
-            getattr(checkpoint, name) for name in ("WEIGHTS", "OPTIMIZER", "STATE", "RECIPE", "VOCAB")
+            getattr(checkpoint_files, name) for name in ("WEIGHTS", "OPTIMIZER", "STATE", "RECIPE", "VOCAB")
         ),
-        "progress": [field.name for field in dataclasses.fields(checkpoint.Progress)],
+        "progress": [field.name for field in dataclasses.fields(Progress)],
         "events": sorted(get_args(records.EventKind)),
         "records": {kind.__name__: [field.name for field in dataclasses.fields(kind)] for kind in RECORDS},
     }

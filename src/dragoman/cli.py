@@ -23,6 +23,7 @@ COMMANDS = {
     "train": "Train a model; the same command again goes on where it was.",
     "attach": "Show a run on several hosts again, until it ends; Ctrl-C leaves it running.",
     "stop": "End every worker of a run on every host; they save first.",
+    "checkpoints": "List the checkpoints of a run, every byte verified.",
     "watch": "Show a run live: a page on this machine, or --terminal.",
     "evaluate": "Score a model: BLEU, chrF and TER with signature and confidence interval.",
     "translate": "Translate text, line by line.",

@@ -16,6 +16,7 @@ from dragoman.launch.hosts.checkup import CHECKUP_OPS
 from dragoman.launch.hosts.facts import host_facts, inspect_folders
 from dragoman.launch.hosts.probe import probe_ops
 from dragoman.launch.hosts.session import serve_session
+from dragoman.run.verify import verify_checkpoints
 from dragoman.train.job import open_run
 from dragoman.web.watch.far_side import WATCH_OPS
 
@@ -28,6 +29,7 @@ def main() -> None:
         os.chdir(Path.home())  # relative paths of a run begin at the login folder
     with probe_ops() as probes:
         folders = {"facts": host_facts, "inspect": inspect_folders, "open_run": open_run}
+        folders |= {"verify_checkpoints": verify_checkpoints}
         serve_session(
             {**folders, **CHECKUP_OPS, **RUN_OPS, **PUSH_OPS, **FETCH_OPS, **MIRROR_OPS, **WATCH_OPS, **probes}
         )
