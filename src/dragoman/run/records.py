@@ -15,7 +15,9 @@ from dragoman.run.samples import SystemSample
 
 SCHEMA = 1
 
-EventKind = Literal["started", "resumed", "clocks", "checkpoint", "best", "finding", "stopped", "finished", "warning"]
+EventKind = Literal[
+    "started", "resumed", "changed", "clocks", "checkpoint", "best", "finding", "stopped", "finished", "warning"
+]
 
 
 @dataclass(frozen=True, slots=True)

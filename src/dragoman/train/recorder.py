@@ -3,7 +3,7 @@
 import math
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -14,9 +14,11 @@ from dragoman.dist.clock import clock_offsets
 from dragoman.dist.world import World
 from dragoman.errors import DragomanError
 from dragoman.run.folder import Pointer
+from dragoman.run.reader import read_manifest
 from dragoman.run.records import Manifest, StepRecord, TimingRecord
 from dragoman.run.tensorboard import TensorBoardWriter
 from dragoman.run.writer import RunWriter, write_manifest
+from dragoman.train.changes import Change, changed_settings, rate_note
 from dragoman.train.checkpoint import Saved
 from dragoman.train.console import Console
 from dragoman.train.findings import Findings
@@ -71,8 +73,9 @@ class Recorder:
         """The manifest, and a few lines on what begins."""
         if not self._world.is_first:
             return
-        write_manifest(self._job.folder, manifest)
         recipe, say = self._job.recipe, self._console.say
+        changes = self._changes()
+        write_manifest(self._job.folder, manifest)
         kind = "resumed" if progress.step else "started"
         self._writer.write_event(kind, progress.step, world_size=self._world.size, device=manifest.device)
         say(
@@ -92,8 +95,17 @@ class Recorder:
                 say(reason)
         if progress.step:
             say(f"going on from step {progress.step:,}")
-        for note in notes:
+        for change in changes:
+            self._writer.write_event("changed", progress.step, **asdict(change))
+            say(str(change))
+        rate = rate_note(changes, recipe, progress.step)
+        for note in [*notes, *([rate] if rate else [])]:
             self.warn(progress.step, note)
+
+    def _changes(self) -> list[Change]:
+        """Against the manifest that is there still; the first attempt has changed nothing."""
+        folder = self._job.folder
+        return changed_settings(read_manifest(folder).recipe, self._job.recipe) if folder.manifest_path.exists() else []
 
     def say(self, text: str) -> None:
         """A line for the person who watches, and for the log."""
