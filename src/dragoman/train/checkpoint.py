@@ -162,14 +162,14 @@ class Checkpoints:
         if not any(self._world.gather(failure is not None)) and self._is_writer:
             failure = self._make_last(writing.progress)
         step = writing.progress.step
-        if failure is not None:
-            shutil.rmtree(temporary(self._folder.step_checkpoint(step), self._token), ignore_errors=True)
         told = self._world.gather([self._world.host, failure])
-        for host, problem in told:
-            if problem is not None:
-                here = "" if host == told[0][0] else f"host {host}: "
-                return Saved(step, {}, here + problem[0], problem[1])
-        return Saved(step, writing.task.result())
+        problems = [(host, *problem) for host, problem in told if problem is not None]
+        if not problems:
+            return Saved(step, writing.task.result())
+        if self._is_writer:  # all threads are done: nobody makes this folder anew
+            shutil.rmtree(temporary(self._folder.step_checkpoint(step), self._token), ignore_errors=True)
+        host, message, hint = problems[0]
+        return Saved(step, {}, message if host == told[0][0] else f"host {host}: {message}", hint)
 
     def _make_last(self, progress: Progress) -> tuple[str, str] | None:
         config = self._recipe.checkpoint

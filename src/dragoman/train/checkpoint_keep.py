@@ -14,8 +14,9 @@ MOST_NEEDED = 4
 
 
 def keep_checkpoints(folder: RunFolder, num_last: int, progress: Progress) -> None:
-    """Point at the best, keep them and the newest, remove the rest."""
-    steps = folder.step_checkpoints()
+    """Point at the best, keep them and the newest, remove the rest. What lies ahead is not there yet: it stays until
+    its step is done again."""
+    steps = [step for step in folder.step_checkpoints() if step <= progress.step]
     if progress.best_loss_step in steps:
         folder.set_pointer("best-loss", progress.best_loss_step)
     if progress.best_bleu_step in steps:

@@ -15,7 +15,7 @@ from dragoman.errors import DragomanError
 from dragoman.model.weights import load_tensors
 from dragoman.run.checkpoint_files import WEIGHTS, find_damage, rank_file
 from dragoman.train import checkpoint_write
-from dragoman.train.checkpoint_keep import make_room
+from dragoman.train.checkpoint_keep import keep_checkpoints, make_room
 from dragoman.train.progress import Progress
 from thread_worlds import run_ranks
 
@@ -116,9 +116,10 @@ def test_a_checkpoint_that_one_host_could_not_write_counts_nowhere(tmp_path, mon
     assert on_own_disks(tmp_path, body) == [(2.0, "host host1", 1, 1), (math.inf, "host host1", 1, 1)]
 
 
-def test_a_rank_whose_follower_failed_does_not_wait_for_its_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize("failing", [0, 1])
+def test_whoever_fails_on_a_shared_disk_nobody_waits_and_nothing_stays(tmp_path, monkeypatch, failing):
     def fail(path: Path) -> bool:
-        if path.name == f".{rank_file(1)}":
+        if path.name == f".{rank_file(failing)}":
             raise OSError(28, "No space left on device")
         return False
 
@@ -132,6 +133,13 @@ def test_a_rank_whose_follower_failed_does_not_wait_for_its_file(tmp_path, monke
     assert first == second != ""
     assert not (tmp_path / "run/checkpoints/step-00000001").exists()
     assert not list((tmp_path / "run/checkpoints").iterdir())
+
+
+def test_a_checkpoint_ahead_is_neither_counted_nor_removed(tmp_path):
+    training = Training(tmp_path)
+    training.save(1, 2, 9)
+    keep_checkpoints(training.folder, 2, Progress(2))
+    assert training.folder.step_checkpoints() == [1, 2, 9]
 
 
 def test_ranks_that_share_a_disk_put_their_files_into_one_folder(tmp_path):
