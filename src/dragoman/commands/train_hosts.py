@@ -69,7 +69,7 @@ def train_on_hosts(
             return 0
         # A viewer needs the first host only: a connection to another would be one more thing that can hang.
         side_by_side([session.close for session in sessions[1:]])
-        return follow(place, say, 0, offset)
+        return follow(place, say, 0, offset, is_owner=True)
 
 
 def _hosts(text: str, workers: int | None) -> "list[Host]":

@@ -16,6 +16,7 @@ REASONS = {
     "max_minutes": "the time given to it was up",
     "patience": "the dev loss had stopped falling",
     "interrupted": "it was asked to stop",
+    "preempted": "a signal told it to save and leave",
 }
 
 

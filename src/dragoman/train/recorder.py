@@ -22,6 +22,7 @@ from dragoman.train.job import Job
 from dragoman.train.meter import StepTimes
 from dragoman.train.progress import Progress
 from dragoman.train.sampler import Sampler
+from dragoman.train.stop import LEAVING
 from dragoman.train.validate import Evaluation
 from dragoman.units import format_bytes_both, format_count, format_seconds, plural
 
@@ -205,7 +206,7 @@ class Recorder:
         if self._findings is not None:
             self._findings.close()
         if self._world.is_first:
-            kind = "stopped" if reason == "interrupted" else "finished"
+            kind = "stopped" if reason in LEAVING else "finished"
             self._writer.write_event(kind, progress.step, reason=reason)
             self._console.say(
                 f"{kind} at step {progress.step:,} ({reason}), trained for "

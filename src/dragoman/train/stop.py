@@ -6,9 +6,12 @@ import time
 from types import FrameType
 
 from dragoman.config import TrainConfig
+from dragoman.run.control import WARNINGS
 from dragoman.train.progress import Progress
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SIGNALS = (*WARNINGS, signal.SIGINT)
+LEAVING = ("interrupted", "preempted")  # reasons to save and leave, not to end
+MACHINE_VOTE = 1e6  # more than all people together: any rank's machine that wants it to leave decides the reason
 
 
 class Stopper:
@@ -19,11 +22,12 @@ class Stopper:
         self._progress = progress
         self._since = time.monotonic() - progress.trained_seconds
         self._signal: int | None = None
+        self._is_ending = False
         for number in SIGNALS:
             signal.signal(number, self._note)
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
-        self._signal = number
+        self._signal = self._signal or number  # later ones are echoes: a launcher ends whoever is left with SIGTERM
         # SIGTERM may come several times for one cause: Linux sends one per thread when the launcher dies.
         if number == signal.SIGINT:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -36,14 +40,24 @@ class Stopper:
         """(interrupted, out of time) as this rank sees it."""
         limit = self._config.max_minutes * 60
         is_late = limit > 0 and time.monotonic() - self._since >= limit
-        return float(self._signal is not None), float(is_late)
+        asks = {None: 0.0, signal.SIGINT: 1.0}.get(self._signal, MACHINE_VOTE)
+        return asks, float(is_late)
+
+    def is_leaving(self) -> bool:
+        """Whether work that may be left out should be, to save in time; the last evaluation of a run may not be."""
+        return self._signal is not None and not self._is_ending
 
     def reason(self, interrupted: float = 0.0, late: float = 0.0) -> str | None:
         """Why the run ends now, from the votes of all ranks and from what all ranks know; None to go on."""
+        reason = self._reason(interrupted, late)
+        self._is_ending = reason is not None
+        return reason
+
+    def _reason(self, interrupted: float, late: float) -> str | None:
         if self._progress.step >= self._config.max_steps:
             return "max_steps"
         if interrupted:
-            return "interrupted"
+            return "preempted" if interrupted >= MACHINE_VOTE else "interrupted"
         if late:
             return "max_minutes"
         patience = self._config.patience

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import ExitStack
+from types import FrameType
 from typing import NoReturn
 
 from dragoman.allocator import keep_freed_memory
@@ -15,7 +16,7 @@ from dragoman.data.shards import open_shards
 from dragoman.dist.failures import is_lost_peer
 from dragoman.dist.world import World, open_world
 from dragoman.errors import DragomanError
-from dragoman.run.control import INTERRUPTED, LOST_PEER
+from dragoman.run.control import INTERRUPTED, LOST_PEER, PREEMPTED, WARNINGS
 from dragoman.run.folder import lock_run
 from dragoman.train.job import Job
 from dragoman.train.loop import train
@@ -59,12 +60,14 @@ def _train(job: Job, world: World) -> int:
         job = settle_microbatches(job, world)
         with naming_batch(job.cut_recipe.batch, world):
             reason = train(job, world)
-    return INTERRUPTED if reason == "interrupted" else 0
+    return {"interrupted": INTERRUPTED, "preempted": PREEMPTED}.get(reason, 0)
 
 
 def as_rank(work: Callable[[World], int]) -> int:
     """Join the others, work, and turn what happened into an exit code."""
     keep_freed_memory()
+    for number in WARNINGS:
+        signal.signal(number, _leave_unsaved)
     who = f"rank {os.environ.get('RANK', '0')}"
     try:
         world = open_world()
@@ -75,6 +78,8 @@ def as_rank(work: Callable[[World], int]) -> int:
             raise
         sys.stderr.write(f"error: {error.message}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))
         return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except Exception as error:
         if is_lost_peer(error) and not os.environ.get("DRAGOMAN_DEBUG"):
             sys.stderr.write(f"{who} lost its connection to another rank\n")
@@ -83,6 +88,11 @@ def as_rank(work: Callable[[World], int]) -> int:
         return 1
     world.close()
     return code
+
+
+def _leave_unsaved(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Before the first step there is nothing to save."""
+    os._exit(PREEMPTED)
 
 
 def agree_on_job(world: World, make: Callable[[], Job]) -> Job:

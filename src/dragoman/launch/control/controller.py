@@ -1,7 +1,7 @@
 """The controller: owns one run on several hosts, from the first host, detached from every terminal. No torch.
 
 `python -m dragoman.launch.control.controller`, its task on the input. `RUN/control.json` says how it stands.
-SIGTERM stops the run (workers save first), SIGUSR1 at once.
+SIGINT stops the run (workers save first), SIGUSR2 at once. SIGTERM and SIGUSR1 are its machine's warning: save and leave.
 """
 
 import contextlib
@@ -21,15 +21,21 @@ from dragoman.errors import DragomanError
 from dragoman.launch.control.attempt import run_attempt
 from dragoman.launch.control.detached import read_task
 from dragoman.launch.control.gathering import Gathered
-from dragoman.launch.control.links import Event, Links
+from dragoman.launch.control.links import Event, Links, Order
 from dragoman.launch.control.logbook import Logbook
 from dragoman.launch.control.outcome import FAILED, Outcome
 from dragoman.launch.copying.mirror import start_mirror
 from dragoman.launch.hosts.members import Member
-from dragoman.run.control import CONTROLLER_LOCK, INTERRUPTED, Control, State, write_control
+from dragoman.run.control import CONTROLLER_LOCK, INTERRUPTED, PREEMPTED, Control, State, write_control
 from dragoman.run.folder import RunFolder, lock_file
 
 CLAIM_SECONDS = 1.0
+ORDERS: dict[int, Order] = {
+    signal.SIGINT: "stop",
+    signal.SIGUSR2: "kill",
+    signal.SIGTERM: "preempt",
+    signal.SIGUSR1: "preempt",
+}
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class Controller:
 
     def run(self) -> int:
         """Whatever happens, the file says in the end that it ended."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+        for number in ORDERS:
             signal.signal(number, self._take_signal)
         outcome = Outcome(FAILED, "the controller failed: see controller.out")
         self._note("starting")
@@ -91,15 +97,15 @@ class Controller:
         return outcome.exit_code
 
     def _take_signal(self, number: int, _frame: FrameType | None) -> None:
-        self._links.events.put(Event("kill" if number == signal.SIGUSR1 else "stop"))
+        self._links.events.put(Event(ORDERS[number]))
 
     def _run(self) -> Outcome:
         task = self._task
         names = ", ".join(f"{member.name} ({member.address}, {member.num_workers})" for member in task.members)
         self._log.say(f"attempt {task.attempt}, hosts (address, workers): {names}")
-        missing, is_stopped = self._links.await_all(task.join_seconds)
-        if is_stopped:
-            return Outcome(INTERRUPTED, "stopped before it began")
+        missing, order = self._links.await_all(task.join_seconds)
+        if order is not None:
+            return Outcome(PREEMPTED if order == "preempt" else INTERRUPTED, "stopped before it began")
         if missing:
             return _never_joined(missing, task)
         self._note("running")
