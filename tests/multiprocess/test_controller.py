@@ -195,7 +195,7 @@ def test_a_warning_to_any_process_lets_all_workers_save_and_the_run_leaves(make_
     for mark in ("[a:0] ready", "[b:1] ready"):
         run.wait_for_line(mark)
     pids = {"controller": run.now.pid, "agent": run.agents["b"].pid, "worker": run.worker_pids("b")[0]}
-    pids |= {"node": pid for pid, words in run.processes("b").items() if "dragoman.dist.node" in words}
+    (pids["node"],) = [pid for pid, words in run.processes("b").items() if "dragoman.dist.node" in words]
     os.kill(pids[who], number)
     control = run.ended(15)
     assert (control.exit_code, control.reason) == (143, "told by a signal to leave")

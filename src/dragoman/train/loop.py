@@ -47,7 +47,7 @@ def train(job: Job, world: World) -> str:
     sync = make_sync(SyncConfig.model_validate(exchange.settings), world, flat)
     checkpoints = Checkpoints(folder, world, model, optimizer, sync, recipe, data.vocab_path)
     progress, notes = checkpoints.restore()
-    stopper = Stopper(recipe.train, progress)
+    stopper = Stopper(recipe.train, progress, job.bought_seconds)
     validator = Validator(data, plan, vocab, recipe, world, stopper.is_leaving)
     save_timer = SaveTimer(recipe.checkpoint.every_minutes)
     recorder = Recorder(job, world, progress.step + 1)

@@ -7,6 +7,7 @@ from types import FrameType
 
 from dragoman.config import TrainConfig
 from dragoman.run.control import WARNINGS
+from dragoman.train.limits import time_limit
 from dragoman.train.progress import Progress
 
 SIGNALS = (*WARNINGS, signal.SIGINT)
@@ -17,8 +18,9 @@ MACHINE_VOTE = 1e6  # more than all people together: any rank's machine that wan
 class Stopper:
     """Watches limits and signals. A signal asks to save and leave; only a second Ctrl-C ends the rank at once."""
 
-    def __init__(self, config: TrainConfig, progress: Progress) -> None:
+    def __init__(self, config: TrainConfig, progress: Progress, bought_seconds: float | None = None) -> None:
         self._config = config
+        self._limit = time_limit(config.max_minutes, bought_seconds)
         self._progress = progress
         self._since = time.monotonic() - progress.trained_seconds
         self._signal: int | None = None
@@ -38,8 +40,7 @@ class Stopper:
 
     def votes(self) -> tuple[float, float]:
         """(interrupted, out of time) as this rank sees it."""
-        limit = self._config.max_minutes * 60
-        is_late = limit > 0 and time.monotonic() - self._since >= limit
+        is_late = self._limit is not None and time.monotonic() - self._since >= self._limit.seconds
         asks = {None: 0.0, signal.SIGINT: 1.0}.get(self._signal, MACHINE_VOTE)
         return asks, float(is_late)
 
@@ -59,7 +60,7 @@ class Stopper:
         if interrupted:
             return "preempted" if interrupted >= MACHINE_VOTE else "interrupted"
         if late:
-            return "max_minutes"
+            return "max_minutes" if self._limit is None else self._limit.reason
         patience = self._config.patience
         if patience and self._progress.num_evals_without_gain >= patience:
             return "patience"

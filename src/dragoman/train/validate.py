@@ -76,7 +76,7 @@ class Validator:
     def run(
         self, model: Transformer, autocast: AbstractContextManager[object], step: int, attempt: int
     ) -> list[Evaluation]:
-        """Judge the model on every dev set; the first one is also translated. Nothing if a rank must leave meanwhile."""
+        """Judge the model on every dev set; the first one is also translated. Nothing if a rank must leave."""
         model.eval()
         try:
             with torch.inference_mode(), autocast:

@@ -53,7 +53,7 @@ class HostAgent:
             end_children()
 
     def take_warning(self, _number: int, _frame: FrameType | None) -> None:
-        """This machine wants us to leave: the controller tells all hosts, so that all save; a second warning is final."""
+        """This machine wants us to leave: the controller tells all hosts, so that all save. A second time is final."""
         self._inbox.put({"type": "warned"})
         for number in WARNINGS:
             signal.signal(number, _leave)

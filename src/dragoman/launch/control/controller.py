@@ -1,7 +1,7 @@
 """The controller: owns one run on several hosts, from the first host, detached from every terminal. No torch.
 
 `python -m dragoman.launch.control.controller`, its task on the input. `RUN/control.json` says how it stands.
-SIGINT stops the run (workers save first), SIGUSR2 at once. SIGTERM and SIGUSR1 are its machine's warning: save and leave.
+SIGINT stops the run (workers save first), SIGUSR2 at once; SIGTERM and SIGUSR1 are its machine's: save and leave.
 """
 
 import contextlib
@@ -26,6 +26,7 @@ from dragoman.launch.control.logbook import Logbook
 from dragoman.launch.control.outcome import FAILED, Outcome
 from dragoman.launch.copying.mirror import start_mirror
 from dragoman.launch.hosts.members import Member
+from dragoman.launch.when_done import finish
 from dragoman.run.control import CONTROLLER_LOCK, INTERRUPTED, PREEMPTED, Control, State, write_control
 from dragoman.run.folder import RunFolder, lock_file
 
@@ -49,6 +50,7 @@ class Task:
     command: tuple[str, ...]  # of a worker: arguments of Python
     join_seconds: float
     mirror: str | None = None
+    when_done: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "members": [member.to_dict() for member in self.members], "command": list(self.command)}
@@ -68,6 +70,7 @@ class Controller:
         self._task = task
         self._folder = RunFolder(Path(task.run))
         self._log = Logbook(self._folder)
+        self._is_mirrored = True
         self._links = Links(task.members, task.token)
         first = task.members[0]
         self._control = Control(
@@ -94,6 +97,7 @@ class Controller:
                 self._tell(outcome)
                 self._links.close()
                 self._note("ended", exit_code=outcome.exit_code, reason=outcome.reason)
+        finish(self._task.when_done, self._folder, outcome.exit_code, self._is_mirrored, self._log.say)
         return outcome.exit_code
 
     def _take_signal(self, number: int, _frame: FrameType | None) -> None:
@@ -137,7 +141,8 @@ class Controller:
         try:
             yield
         finally:
-            if mirror.stop():
+            self._is_mirrored = mirror.stop()
+            if self._is_mirrored:
                 self._log.say(f"everything is copied to {self._task.mirror}")
 
 
