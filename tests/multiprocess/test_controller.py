@@ -330,3 +330,31 @@ def test_two_runs_go_side_by_side(make_run):
     assert first.now.state == "running"
     stop_run(str(first.folder.path))
     assert first.ended().exit_code == 130
+
+
+WHEN_DONE = 'test -e "$COPY/hosts.log" && echo "$DRAGOMAN_RUN $DRAGOMAN_REASON" > "$COPY.told"'
+
+
+def test_the_command_of_when_done_follows_a_good_end_and_a_whole_copy(make_run, tmp_path, monkeypatch):
+    copy = tmp_path / "copy"
+    monkeypatch.setenv("COPY", str(copy))
+    options = {"mirror": str(copy), "when_done": WHEN_DONE}
+    run = make_run("print('quick', rank)", **options).start_agents()
+    assert run.ended().exit_code == 0
+    assert (tmp_path / "copy.told").read_text() == f"{run.folder.path} finished\n"
+    (tmp_path / "copy.told").unlink()
+
+    stopped = make_run(SAVES, **options).start_agents()
+    stopped.wait_for_line("[b:1] ready")
+    stop_run(str(stopped.folder.path))
+    stopped.ended()
+    assert not (tmp_path / "copy.told").exists()
+
+
+def test_no_command_follows_a_copy_that_is_not_whole(make_run, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    options = {"mirror": str(tmp_path / "file" / "copy"), "when_done": f"touch {tmp_path}/told"}
+    run = make_run("print('quick', rank)", **options).start_agents()
+    assert run.ended().exit_code == 0
+    assert "warning: --when-done is left out: the mirror is not complete" in run.log()
+    assert not (tmp_path / "told").exists()

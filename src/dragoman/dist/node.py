@@ -1,7 +1,7 @@
 """The workers of one host, as a child of its host agent: `python -m dragoman.dist.node`.
 
 The first line of its input says what to run. It writes JSON lines: `{"lines": [[rank, text], ...]}`, and at the end
-`{"exits": {rank: code}}` or `{"refused": [message, hint]}`. A line `stop` (a person asks) or `leave` (a machine does), or
+`{"exits": {rank: code}}` or `{"refused": [message, hint]}`. A line `stop` (a person asks) or `leave` (a machine), or
 the end of the input, ends the workers: so they end with the host agent, however that ends.
 """
 

@@ -134,6 +134,6 @@ def _post(url: str, message: dict[str, object]) -> str:
         error.close()
         return f"HTTP status {error.code}"
     except URLError as error:
-        return (getattr(error.reason, "strerror", None) or "") if isinstance(error.reason, OSError) else "no connection"
+        return getattr(error.reason, "strerror", None) or type(error.reason).__name__
     except Exception as error:  # whatever it is, training goes on
         return type(error).__name__
