@@ -77,7 +77,9 @@ def test_a_detached_run_tells_how_it_goes_and_its_controller_runs_the_command(la
     options = ("--detach", "--notify", f"http://127.0.0.1:8099/{SECRET}", "--mirror", str(hosts.folder / "copy"))
     command = f'test -e {hosts.folder}/copy/checkpoints/last && echo "$DRAGOMAN_REASON" > {told}'
     settings = ("train.max_steps=20", "evaluate.every_steps=20")
-    done = hosts.run_on("a", train_command(phrasebook_data, *options, "--when-done", command, settings=settings), timeout=60)
+    done = hosts.run_on(
+        "a", train_command(phrasebook_data, *options, "--when-done", command, settings=settings), timeout=60
+    )
     assert done.returncode == 0, done.stderr
     wait_for(told.exists, 90)
     assert told.read_text() == "max_steps\n"

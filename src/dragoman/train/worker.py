@@ -8,7 +8,6 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import ExitStack
-from types import FrameType
 from typing import NoReturn
 
 from dragoman.allocator import keep_freed_memory
@@ -16,7 +15,7 @@ from dragoman.data.shards import open_shards
 from dragoman.dist.failures import is_lost_peer
 from dragoman.dist.world import World, open_world
 from dragoman.errors import DragomanError
-from dragoman.run.control import INTERRUPTED, LOST_PEER, PREEMPTED, WARNINGS
+from dragoman.run.control import INTERRUPTED, LOST_PEER, PREEMPTED
 from dragoman.run.folder import lock_run
 from dragoman.train.job import Job
 from dragoman.train.loop import train
@@ -66,8 +65,6 @@ def _train(job: Job, world: World) -> int:
 def as_rank(work: Callable[[World], int]) -> int:
     """Join the others, work, and turn what happened into an exit code."""
     keep_freed_memory()
-    for number in WARNINGS:
-        signal.signal(number, _leave_unsaved)
     who = f"rank {os.environ.get('RANK', '0')}"
     try:
         world = open_world()
@@ -88,11 +85,6 @@ def as_rank(work: Callable[[World], int]) -> int:
         return 1
     world.close()
     return code
-
-
-def _leave_unsaved(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Before the first step there is nothing to save."""
-    os._exit(PREEMPTED)
 
 
 def agree_on_job(world: World, make: Callable[[], Job]) -> Job:

@@ -141,7 +141,9 @@ def test_an_address_that_does_not_answer_is_a_warning(monkeypatch):
 
 
 def test_a_process_that_fails_says_so_before_it_ends():
-    program = "import sys; from dragoman.run.notices import Notices; sender = Notices(sys.argv[1], 'mine', 'a', print)\n"
+    program = (
+        "import sys; from dragoman.run.notices import Notices; sender = Notices(sys.argv[1], 'mine', 'a', print)\n"
+    )
     program += "sender.step = 5; sender.tell('started', 'begun'); raise SystemExit(1)"
     with web_hook() as hook:
         subprocess.run([sys.executable, "-c", program, hook.address], check=False, timeout=30)
