@@ -37,18 +37,26 @@ def worker_of(process: subprocess.Popen[str]) -> psutil.Process:
 
 
 @pytest.mark.parametrize(
-    ("workers", "number", "is_worker"),
-    [(1, signal.SIGUSR1, False), (2, signal.SIGUSR1, False), (2, signal.SIGTERM, True), (1, signal.SIGTERM, True)],
+    ("workers", "number", "who"),
+    [
+        (1, signal.SIGUSR1, "command"),
+        (2, signal.SIGUSR1, "command"),
+        (1, signal.SIGTERM, "worker"),
+        (2, signal.SIGTERM, "worker"),
+        (1, signal.SIGTERM, "all"),  # as Slurm does
+        (2, signal.SIGTERM, "all"),
+    ],
 )
 def test_a_warned_run_saves_and_leaves_with_a_code_that_is_started_again(
-    phrasebook_data, tmp_path, workers, number, is_worker
+    phrasebook_data, tmp_path, workers, number, who
 ):
     run = tmp_path / "run"
     process = start(phrasebook_data, run, workers)
     try:
         wait_for((run / "checkpoints" / "last").exists, process)
         left = psutil.Process(process.pid).children(recursive=True)
-        (worker_of(process) if is_worker else process).send_signal(number)
+        for told in {"command": [process], "worker": [worker_of(process)], "all": [process, *left]}[who]:
+            told.send_signal(number)
         _, said = process.communicate(timeout=LEAVE_SECONDS)
     finally:
         process.kill()

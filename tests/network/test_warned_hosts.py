@@ -43,13 +43,18 @@ def wait_for(is_true, seconds: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-def pid_on(hosts: EmulatedHosts, host: str, word: str) -> int:
-    return max(pid for pid, words in hosts.processes_on(host).items() if word in words)
+def pids_on(hosts: EmulatedHosts, host: str, word: str) -> list[str]:
+    return [str(pid) for pid, words in hosts.processes_on(host).items() if word in words]
 
 
 @pytest.mark.parametrize(
     ("host", "word", "number"),
-    [("a", "dragoman train phrasebook", signal.SIGUSR1), ("b", "control.agent", signal.SIGTERM)],
+    [
+        ("a", "dragoman train phrasebook", signal.SIGUSR1),
+        ("b", "control.agent", signal.SIGTERM),
+        ("b", "dragoman", signal.SIGTERM),  # every process there, as schedulers do
+        ("a", "dragoman", signal.SIGTERM),
+    ],
 )
 def test_a_warning_to_any_host_saves_and_ends_the_run_with_143(lab_hosts, phrasebook_data, host, word, number):
     hosts = lab_hosts(2, "100mbit")
@@ -58,7 +63,7 @@ def test_a_warning_to_any_host_saves_and_ends_the_run_with_143(lab_hosts, phrase
     run = hosts.folder / "run"
     wait_for(lambda: (run / "checkpoints" / "last").exists() or viewer.poll() is not None)
     since = time.monotonic()
-    hosts.output_of(host, ["kill", f"-{number}", str(pid_on(hosts, host, word))])
+    hosts.output_of(host, ["kill", f"-{number}", *pids_on(hosts, host, word)])
     said = viewer.communicate(timeout=30)[0]
     assert time.monotonic() - since < LEAVE_SECONDS
     assert viewer.returncode == 143, said

@@ -108,7 +108,7 @@ def test_money_ends_a_run_which_is_copied_told_and_followed_by_a_command(phraseb
     command = 'test -e copy/checkpoints/last && echo "$DRAGOMAN_RUN $DRAGOMAN_REASON" >> told; exit 3'
     with web_hook() as hook:
         after = ("--mirror", tmp_path / "copy", "--when-done", command, "--notify", hook.address)
-        done = train(phrasebook_data, run, *money, *after)
+        done = train(phrasebook_data, run, "--workers", "2", *money, *after)
     end = records(run, "events")[-1]
     assert (end["kind"], end["detail"]) == ("finished", {"reason": "max_cost"})
     assert "(max_cost), trained for 2." in done.stderr
@@ -119,7 +119,7 @@ def test_money_ends_a_run_which_is_copied_told_and_followed_by_a_command(phraseb
     assert (tmp_path / "told").read_text() == f"{run} max_cost\n"
     assert done.stderr.endswith("warning: the command of --when-done ended with exit code 3\n")
 
-    assert (hook.events[0], hook.events[-1]) == ("started", "done")
+    assert [kind for kind in hook.events if kind != "finding"] == ["started", "done"]
     last = hook.messages[-1]
     assert (last["run"], last["step"]) == ("run", end["step"])
     assert last["text"].startswith(f"run: finished at step {end['step']:,} (max_cost), trained for 2.")
