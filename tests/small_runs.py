@@ -16,6 +16,7 @@ from dragoman.cli import app, run_guarded
 from dragoman.config import Recipe
 from dragoman.recipe import load_recipe
 from dragoman.train.job import make_job
+from dragoman.train.stop import SIGNALS
 from dragoman.train.worker import main
 
 
@@ -37,8 +38,8 @@ def train_here(data: Path, run: Path, *settings: str, init: Path | None = None) 
 
 @contextmanager
 def kept_signals() -> Iterator[None]:
-    """A run takes SIGINT and SIGTERM over; give them back to pytest."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    """A run takes the signals that end it over; give them back to pytest."""
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
     try:
         yield
     finally:

@@ -23,8 +23,17 @@ from dragoman.run.control import Control, is_alive, write_control
 from dragoman.run.folder import create_run_folder
 
 WAIT = "print('ready', flush=True); time.sleep(120)"
-SAVES = "signal.signal(signal.SIGTERM, lambda *_: (print('saved', flush=True), sys.exit(130)))\n" + WAIT
-STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + WAIT
+SAVES = (
+    """
+def save(number, _):
+    print("saved after", signal.Signals(number).name, flush=True)
+    sys.exit({signal.SIGINT: 130}.get(number, 143))
+for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
+    signal.signal(number, save)
+"""
+    + WAIT
+)
+STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + WAIT
 
 
 @pytest.fixture
@@ -78,6 +87,7 @@ def test_what_workers_print_is_whole_and_in_order(make_run):
         ("os.kill(os.getpid(), 9) if rank == 1 else time.sleep(60)", 1, "rank 1 on host b was killed by SIGKILL"),
         ("sys.exit(2)", 2, "failed with exit code 2"),
         ("sys.exit(130)", 130, "interrupted"),
+        ("sys.exit(143) if rank == 1 else sys.exit(130)", 143, "told by a signal to leave"),
         # The follower's broken connection is reported first and is not the cause.
         ("sys.exit(75) if rank == 0 else (time.sleep(1), sys.exit(3))", 1, "rank 1 on host b failed with exit code 3"),
     ],
@@ -105,17 +115,18 @@ def test_a_stop_while_hosts_join_is_one(make_run):
     try:
         for event in (Event("stop"), Event("joined", "a")):
             links.events.put(event)
-        assert links.await_all(1.0) == (["a"], True)
-        assert links.await_all(1.0) == ([], False)
+        assert links.await_all(1.0) == (["a"], "stop")
+        assert links.await_all(1.0) == ([], None)
         for event in (Event("message", "b", {"type": "alive"}), Event("joined", "a")):
             links.events.put(event)
-        assert links.await_all(1.0) == ([], False)
+        assert links.await_all(1.0) == ([], None)
     finally:
         links.close()
-    run = make_run(WAIT)
-    os.kill(run.now.pid, signal.SIGTERM)
-    control = run.ended(10)
-    assert (control.exit_code, control.reason) == (130, "stopped before it began")
+    for number, code in ((signal.SIGINT, 130), (signal.SIGUSR1, 143)):
+        run = make_run(WAIT)
+        os.kill(run.now.pid, number)
+        control = run.ended(10)
+        assert (control.exit_code, control.reason) == (code, "stopped before it began")
 
 
 def test_a_signal_handler_may_put_an_event_at_any_time():
@@ -156,7 +167,7 @@ def test_only_the_chosen_address_listens(make_run):
     run.wait_for_line("[b:1] ready")
     listening = {address for pid in run.processes() for address in listening_addresses(pid)}
     assert listening == {"127.0.0.1"}
-    os.kill(run.now.pid, signal.SIGUSR1)
+    os.kill(run.now.pid, signal.SIGUSR2)
     assert run.ended(10).exit_code == 130
 
 
@@ -174,7 +185,21 @@ def test_stop_lets_workers_save_and_leaves_nothing(make_run):
     assert (answer["state"], answer["exit_code"]) == ("ended", 130)
     control = run.ended(5)
     assert control.exit_code == 130
-    assert all(f"{mark} saved" in run.log() for mark in ("[a:0]", "[a:1]", "[b:2]"))
+    assert all(f"{mark} saved after SIGINT" in run.log() for mark in ("[a:0]", "[a:1]", "[b:2]"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("who", ["controller", "agent", "node", "worker"])
+def test_a_warning_to_any_process_lets_all_workers_save_and_the_run_leaves(make_run, who, number):
+    run = make_run(SAVES).start_agents()
+    for mark in ("[a:0] ready", "[b:1] ready"):
+        run.wait_for_line(mark)
+    pids = {"controller": run.now.pid, "agent": run.agents["b"].pid, "worker": run.worker_pids("b")[0]}
+    (pids["node"],) = [pid for pid, words in run.processes("b").items() if "dragoman.dist.node" in words]
+    os.kill(pids[who], number)
+    control = run.ended(15)
+    assert (control.exit_code, control.reason) == (143, "told by a signal to leave")
+    assert run.log().count("saved after SIG") == 2
 
 
 def test_a_worker_that_does_not_leave_is_killed_in_time(make_run):
@@ -305,3 +330,31 @@ def test_two_runs_go_side_by_side(make_run):
     assert first.now.state == "running"
     stop_run(str(first.folder.path))
     assert first.ended().exit_code == 130
+
+
+WHEN_DONE = 'test -e "$COPY/hosts.log" && echo "$DRAGOMAN_RUN $DRAGOMAN_REASON" > "$COPY.told"'
+
+
+def test_the_command_of_when_done_follows_a_good_end_and_a_whole_copy(make_run, tmp_path, monkeypatch):
+    copy = tmp_path / "copy"
+    monkeypatch.setenv("COPY", str(copy))
+    options = {"mirror": str(copy), "when_done": WHEN_DONE}
+    run = make_run("print('quick', rank)", **options).start_agents()
+    assert run.ended().exit_code == 0
+    assert (tmp_path / "copy.told").read_text() == f"{run.folder.path} finished\n"
+    (tmp_path / "copy.told").unlink()
+
+    stopped = make_run(SAVES, **options).start_agents()
+    stopped.wait_for_line("[b:1] ready")
+    stop_run(str(stopped.folder.path))
+    stopped.ended()
+    assert not (tmp_path / "copy.told").exists()
+
+
+def test_no_command_follows_a_copy_that_is_not_whole(make_run, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    options = {"mirror": str(tmp_path / "file" / "copy"), "when_done": f"touch {tmp_path}/told"}
+    run = make_run("print('quick', rank)", **options).start_agents()
+    assert run.ended().exit_code == 0
+    assert "warning: --when-done is left out: the mirror is not complete" in run.log()
+    assert not (tmp_path / "told").exists()

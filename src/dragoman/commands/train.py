@@ -11,6 +11,10 @@ import typer
 
 from dragoman.errors import DragomanError
 
+# An option that would have no effect is a mistake: which ones have none, and where.
+NEED_HOSTS = ("--node-rank", "--push-data", "--detach", "--yes", "--interface", "--subnet")
+NOT_AS_RANK = ("--hosts", "--workers", "--mirror", "--when-done")
+NOT_BY_HAND = ("--push-data", "--detach", "--yes", "--subnet", "--mirror", "--when-done")
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 STORE_PORT = 29400
 
@@ -37,6 +41,19 @@ def train(
     mirror: Annotated[
         str | None, typer.Option(metavar="DEST", help="Copy the run there all the time: host:path, or a URL.")
     ] = None,
+    max_hours: Annotated[
+        float | None, typer.Option(metavar="H", help="End after so many hours of training, over all attempts.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(metavar="AMOUNT", help="End when training has cost so much; needs a price.")
+    ] = None,
+    price: Annotated[
+        float | None, typer.Option(min=0, metavar="N", help="Per hour, of all machines; else that of hosts.toml.")
+    ] = None,
+    notify: Annotated[str | None, typer.Option(metavar="URL", help="Tell this web address how the run goes.")] = None,
+    when_done: Annotated[
+        str | None, typer.Option(metavar="CMD", help="Run this on the first host once the run has ended well.")
+    ] = None,
     detach: Annotated[bool, typer.Option("--detach", help="With --hosts: start it and leave.")] = False,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="With --hosts: do not ask whether to go on with what is predicted.")
@@ -56,53 +73,58 @@ def train(
     """Train a model; the same command again goes on where it was."""
     from dragoman.commands import train_hosts, train_local
     from dragoman.dist.limits import check_limits
-    from dragoman.recipe import load_recipe
 
     if help_recipe:
         train_local.show_settings()
         return
-    if data is None or run is None:
-        missing = "--data" if data is None else "--run"
-        raise DragomanError(f"{missing} is missing", "dragoman train RECIPE --data DIR --run DIR")
+    folders = _given("--data", data), _given("--run", run)
     is_rank = all(name in os.environ for name in RANK_VARIABLES)
-    needs_hosts = {"--node-rank": node_rank, "--push-data": push_data, "--detach": detach, "--yes": yes}
-    if hosts is None:
-        _refuse({**needs_hosts, "--interface": interface, "--subnet": subnet}, "without --hosts", "name the machines")
-    if is_rank:
-        _refuse({"--hosts": hosts, "--workers": workers, "--mirror": mirror}, "under torchrun", "leave it out")
-    if node_rank is not None:
-        _refuse(
-            {**needs_hosts, "--node-rank": None, "--subnet": subnet, "--mirror": mirror},
-            "with --node-rank",
-            "leave it out",
-        )
+    places = {"--hosts": hosts, "--workers": workers, "--node-rank": node_rank, "--push-data": push_data}
+    ways = {"--detach": detach, "--yes": yes, "--interface": interface, "--subnet": subnet}
+    _refuse_idle({**places, **ways, "--mirror": mirror, "--when-done": when_done}, is_rank)
     check_limits()
-    settings = load_recipe(recipe, changes or [])
+    wishes = train_local.Wishes(max_hours, max_cost, price, notify, mirror, when_done, abort_if_waiting)
+    order = train_local.make_order(recipe, changes or [], *folders, init, _command_line(), wishes)
     if not is_rank and not node_rank:
-        train_local.advise_rate(load_recipe(recipe, []), settings)
-    words = (recipe, *(word for change in changes or [] for word in ("--set", change)))
-    asks = not (yes or detach) and sys.stdin.isatty() and sys.stderr.isatty()
-    most_waiting = None if abort_if_waiting is None else train_local.parse_share(abort_if_waiting)
-    order = train_local.Order(settings, data, run, init, _command_line(), words, asks, most_waiting)
-    if is_rank:
-        train_local.train_as_rank(order)
-    if hosts is None:
-        code = train_local.train_here(order, workers or 1, mirror)
-    elif node_rank is not None:
-        code = train_hosts.train_by_hand(order, hosts, node_rank, port, workers, interface)
-    else:
-        network = train_hosts.Network(interface, subnet)
-        code = train_hosts.train_on_hosts(order, hosts, workers, network, push_data, mirror, detach)
+        train_local.advise_rate(recipe, order.recipe)
+    with order.prepared():
+        if is_rank:
+            train_local.train_as_rank(order)
+        if hosts is None:
+            code = train_local.train_here(order, workers or 1)
+        elif node_rank is not None:
+            code = train_hosts.train_by_hand(order, hosts, node_rank, port, workers, interface)
+        else:
+            network = train_hosts.Network(interface, subnet)
+            code = train_hosts.train_on_hosts(order, hosts, workers, network, push_data, detach, yes)
     if code:
         raise typer.Exit(code)
 
 
+def _given(option: str, folder: Path | None) -> Path:
+    if folder is None:
+        raise DragomanError(f"{option} is missing", "dragoman train RECIPE --data DIR --run DIR")
+    return folder
+
+
 def _command_line() -> str:
-    return shlex.join(["dragoman", *sys.argv[1:]])
+    """As it was typed, but without secrets: it is kept in the run folder and shown in reports."""
+    from dragoman.run.notices import masked_words
+
+    return shlex.join(["dragoman", *masked_words(sys.argv[1:])])
 
 
-def _refuse(options: dict[str, object], when: str, hint: str) -> None:
-    """An option that would have no effect is a mistake."""
-    idle = [name for name, value in options.items() if value is not None and value is not False]
-    if idle:
-        raise DragomanError(f"{idle[0]} means nothing {when}", hint)
+def _refuse_idle(options: dict[str, object], is_rank: bool) -> None:
+    given = [name for name, value in options.items() if value is not None and value is not False]
+    if "--hosts" not in given:
+        _refuse(given, NEED_HOSTS, "without --hosts", "name the machines")
+    if is_rank:
+        _refuse(given, NOT_AS_RANK, "under torchrun", "leave it out")
+    if "--node-rank" in given:
+        _refuse(given, NOT_BY_HAND, "with --node-rank", "leave it out")
+
+
+def _refuse(given: list[str], idle: tuple[str, ...], when: str, hint: str) -> None:
+    found = [name for name in idle if name in given]
+    if found:
+        raise DragomanError(f"{found[0]} means nothing {when}", hint)

@@ -1,11 +1,13 @@
 """Training on several hosts: through a controller on the first one, or by hand with one command per host."""
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dragoman.commands.train_local import WORKER, Order, say
+from dragoman.commands.train_local import WORKER, Order, nothing_left, say
 from dragoman.errors import DragomanError
+from dragoman.run.notices import VARIABLE
 
 if TYPE_CHECKING:
     from dragoman.launch.hosts.hosts import Host
@@ -29,10 +31,10 @@ def train_on_hosts(
     workers: int | None,
     network: Network,
     push_data: bool,
-    mirror: str | None,
     detach: bool,
+    yes: bool,
 ) -> int:
-    """Check the hosts, start the run there, and show it until it ends."""
+    """Check the hosts, start the run there, and show it until it ends. A person at a terminal may say no before."""
     from dragoman.launch.control.start import start_run
     from dragoman.launch.control.viewer import Place, follow
     from dragoman.launch.hosts.assembly import assemble
@@ -40,6 +42,9 @@ def train_on_hosts(
     from dragoman.launch.hosts.session import open_sessions, side_by_side
 
     hosts = _hosts(hosts_text, workers)
+    order = order.priced(hosts)
+    mirror, notify = order.wishes.mirror, order.wishes.notify
+    asks = not (yes or detach) and sys.stdin.isatty() and sys.stderr.isatty()
     if network.subnet is not None:
         parse_subnet(network.subnet)  # before anything is copied anywhere
     with open_sessions(hosts) as sessions:
@@ -57,11 +62,22 @@ def train_on_hosts(
             mirror = mirror_place(mirror) if team.is_first_here else mirror
             mirrored = sessions[0].call("check_mirror", timeout_seconds=MIRROR_SECONDS, destination=mirror)
             say(f"mirrored to {mirrored}")
-        opened = sessions[0].call("open_run", **_opening(order, team))
+        opened = sessions[0].call("open_run", **_opening(order, team, asks))
         for note in opened["notes"]:
             say(note)
+        if nothing_left(order, opened["reached_limit"]):
+            return 0
         offset = sessions[0].call("log_size", run=team.run)
-        start_run(sessions, team, ["-m", WORKER, opened["job"]], opened["attempt"], opened["init"], mirror)
+        start_run(
+            sessions,
+            team,
+            ["-m", WORKER, opened["job"]],
+            opened["attempt"],
+            opened["init"],
+            mirror,
+            order.wishes.when_done,
+            {} if notify is None else {VARIABLE: notify},
+        )
         place = Place(team.run, session=sessions[0], is_here=team.is_first_here)
         say(f"started on {_describe(team)}; it does not need this terminal")
         if detach:
@@ -69,7 +85,7 @@ def train_on_hosts(
             return 0
         # A viewer needs the first host only: a connection to another would be one more thing that can hang.
         side_by_side([session.close for session in sessions[1:]])
-        return follow(place, say, 0, offset)
+        return follow(place, say, 0, offset, is_owner=True)
 
 
 def _hosts(text: str, workers: int | None) -> "list[Host]":
@@ -86,11 +102,10 @@ def mirror_place(mirror: str) -> str:
     return mirror if is_elsewhere else str(Path(mirror).absolute())
 
 
-def _opening(order: Order, team: "Team") -> dict[str, Any]:
+def _opening(order: Order, team: "Team", asks: bool) -> dict[str, Any]:
     init = order.init
     if init is not None and team.is_first_here:
         init = str(Path(init).absolute())
-    prices = [member.price_per_hour for member in team.members if member.price_per_hour is not None]
     return {
         "recipe": order.recipe.model_dump(),
         "data": team.data,
@@ -98,9 +113,10 @@ def _opening(order: Order, team: "Team") -> dict[str, Any]:
         "num_workers": team.world_size,
         "command": order.command,
         "init": init,
-        "price_per_hour": sum(prices) if len(prices) == len(team.members) else None,
-        "asks": order.asks,
+        "price_per_hour": order.wishes.price_per_hour,
+        "asks": asks,
         "most_waiting": order.most_waiting,
+        "max_cost": order.wishes.max_cost,
     }
 
 
@@ -120,6 +136,7 @@ def train_by_hand(
         names = ", ".join(host.name for host in hosts)
         raise DragomanError(f"--node-rank {node_rank}, but there are {len(hosts)} hosts: {names}", "they count from 0")
     num_workers = [host.num_workers or 1 for host in hosts]
+    order = order.priced(hosts)
     order.job(sum(num_workers))  # what is wrong here is said before anybody waits
     return start_node(_worker_command(order), hosts, node_rank, num_workers[node_rank], port, interface)
 
@@ -127,5 +144,10 @@ def train_by_hand(
 def _worker_command(order: Order) -> list[str]:
     """`dragoman train` again, as a rank."""
     words = ["-m", "dragoman.cli", "train", *order.recipe_words, "--data", str(order.data), "--run", str(order.run)]
-    words += [] if order.init is None else ["--init", order.init]
-    return [*words, *([] if order.most_waiting is None else ["--abort-if-waiting", f"{100 * order.most_waiting:g}%"])]
+    typed = {
+        "--init": order.init,
+        "--abort-if-waiting": order.wishes.abort_if_waiting,
+        "--price": order.wishes.price_per_hour,
+        "--max-cost": order.wishes.max_cost,
+    }
+    return [*words, *(word for name, value in typed.items() if value is not None for word in (name, str(value)))]

@@ -3,7 +3,9 @@
 import math
 import os
 import socket
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -13,9 +15,23 @@ from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
     from dragoman.config import Recipe
+    from dragoman.launch.hosts.hosts import Host
     from dragoman.train.job import Job
 
 WORKER = "dragoman.train.worker"
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How far a run may go, who hears of it, and what comes after it; as typed."""
+
+    max_hours: float | None = None
+    max_cost: float | None = None
+    price_per_hour: float | None = None  # of all machines together
+    notify: str | None = None
+    mirror: str | None = None
+    when_done: str | None = None
+    abort_if_waiting: str | None = None
 
 
 @dataclass(frozen=True)
@@ -26,10 +42,32 @@ class Order:
     data: Path
     run: Path
     init: str | None
-    command: str  # as it was typed
+    command: str  # as it was typed, but without secrets
     recipe_words: tuple[str, ...]  # the recipe's name and its changes, likewise
-    asks: bool = False  # a person at this terminal may say no to what is predicted
+    wishes: Wishes = Wishes()
     most_waiting: float | None = None  # share of a step
+
+    @contextmanager
+    def prepared(self) -> Generator[None]:
+        """From here on a warning of the machine ends the command in order, and workers know whom to tell."""
+        from dragoman.launch.local import leaving_when_warned
+        from dragoman.run.notices import notices_to
+
+        with leaving_when_warned(), notices_to(self.wishes.notify):
+            yield
+
+    def priced(self, hosts: "Sequence[Host]") -> "Order":
+        """With the price that is known of all machines: the one that was typed, else the sum of theirs."""
+        wishes = self.wishes
+        prices = [host.price_per_hour for host in hosts if host.price_per_hour is not None]
+        if wishes.price_per_hour is None and hosts and len(prices) == len(hosts):
+            wishes = replace(wishes, price_per_hour=sum(prices))
+        if wishes.max_cost is not None and not wishes.price_per_hour:
+            raise DragomanError(
+                "--max-cost needs a price, and there is none",
+                "give --price N (per hour, of all machines), or `price = N` for every host in hosts.toml",
+            )
+        return replace(self, wishes=wishes)
 
     def job(self, num_workers: int) -> "Job":
         from dragoman.train.job import make_job
@@ -41,9 +79,37 @@ class Order:
             num_workers,
             self.command,
             self.init,
+            self.wishes.price_per_hour,
             most_waiting=self.most_waiting,
+            max_cost=self.wishes.max_cost,
             say=say,
         )
+
+
+def make_order(
+    recipe: str, changes: list[str], data: Path, run: Path, init: str | None, command: str, wishes: Wishes
+) -> Order:
+    """Everything that can be wrong with the words alone is said here."""
+    from dragoman.recipe import load_recipe
+    from dragoman.run.notices import VARIABLE, check_address
+
+    address = wishes.notify or os.environ.get(VARIABLE)
+    wishes = replace(wishes, notify=None if address is None else check_address(address))
+    _check_amount("--max-hours", wishes.max_hours)
+    _check_amount("--max-cost", wishes.max_cost)
+    settings = load_recipe(recipe, changes)
+    if wishes.max_hours is not None and not 0 < settings.train.max_minutes <= wishes.max_hours * 60:
+        changes = [*changes, f"train.max_minutes={wishes.max_hours * 60!r}"]
+        settings = load_recipe(recipe, changes)
+    words = (recipe, *(word for change in changes for word in ("--set", change)))
+    share = wishes.abort_if_waiting
+    most_waiting = None if share is None else parse_share(share)
+    return Order(settings, data, run, init, command, words, wishes, most_waiting)
+
+
+def _check_amount(option: str, value: float | None) -> None:
+    if value is not None and not 0 < value < math.inf:
+        raise DragomanError(f"{option} {value:g} is no limit", "give a number above 0")
 
 
 def say(text: str) -> None:
@@ -61,8 +127,11 @@ def parse_share(text: str) -> float:
     return percent / 100
 
 
-def advise_rate(plain: "Recipe", changed: "Recipe") -> None:
+def advise_rate(recipe: str, changed: "Recipe") -> None:
     """More text per step wants a higher learning rate; whoever asks for the one should know about the other."""
+    from dragoman.recipe import load_recipe
+
+    plain = load_recipe(recipe, [])
     factor = changed.batch.target_tokens / plain.batch.target_tokens
     if factor > 1 and changed.optim.learning_rate == plain.optim.learning_rate:
         rate = plain.optim.learning_rate * factor**0.5
@@ -72,20 +141,34 @@ def advise_rate(plain: "Recipe", changed: "Recipe") -> None:
         )
 
 
-def train_here(order: Order, num_workers: int, mirror: str | None) -> int:
+def train_here(order: Order, num_workers: int) -> int:
     """Workers of this machine alone; they end with this command."""
     from dragoman.launch.copying.mirror import check_mirror, start_mirror
     from dragoman.launch.local import start_workers
+    from dragoman.launch.when_done import finish
 
-    job = order.job(num_workers)
-    if mirror is None:
-        return start_workers(WORKER, [job.to_json()], num_workers)
-    say(f"mirrored to {check_mirror(mirror)}")
-    copying = start_mirror(order.run, mirror, say)
+    order = order.priced([])
+    job, wishes = order.job(num_workers), order.wishes
+    if nothing_left(order, job.reached_limit()):
+        return 0
+    if wishes.mirror is not None:
+        say(f"mirrored to {check_mirror(wishes.mirror)}")
+    mirror = None if wishes.mirror is None else start_mirror(order.run, wishes.mirror, say)
+    is_mirrored = True
     try:
-        return start_workers(WORKER, [job.to_json()], num_workers)
+        code = start_workers(WORKER, [job.to_json()], num_workers)
     finally:
-        copying.stop()
+        if mirror is not None:
+            is_mirrored = mirror.stop()
+    finish(wishes.when_done, job.folder, code, is_mirrored, say)
+    return code
+
+
+def nothing_left(order: Order, reached_limit: str | None) -> bool:
+    """Whether a run that may not train any more has nothing else to do either; its limit is said."""
+    if reached_limit is not None:
+        say(reached_limit)
+    return reached_limit is not None and order.wishes.mirror is None and order.wishes.when_done is None
 
 
 def train_as_rank(order: Order) -> NoReturn:
@@ -96,6 +179,7 @@ def train_as_rank(order: Order) -> NoReturn:
     address = socket.gethostbyname(os.environ["MASTER_ADDR"])
     for name in CARD_VARIABLES:
         os.environ.setdefault(name, card_towards(address))
+    order = order.priced([])
     end_with_launcher()
     leave(run_rank(lambda world: agree_on_job(world, lambda: order.job(int(os.environ["WORLD_SIZE"])))))
 

@@ -15,6 +15,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from dragoman.dist.rendezvous import BACKEND, Meeting
 from dragoman.errors import DragomanError
+from dragoman.run.control import PREEMPTED, WARNINGS
 
 LOOPBACK = "127.0.0.1"
 ECHO_SECONDS = 2
@@ -60,6 +61,7 @@ def run_node(
         max_restarts=0,
         monitor_interval=0.1,
         logs_specs=Routes(reroute),
+        signals_to_handle="SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1",
     )
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     logging.getLogger("torch.distributed.launcher").setLevel(logging.CRITICAL)
@@ -77,7 +79,7 @@ def run_node(
             if failure.timestamp - first <= ECHO_SECONDS
         }
     except SignalException as error:
-        return {SIGNALLED: 128 + error.sigval.value}
+        return {SIGNALLED: PREEMPTED if error.sigval in WARNINGS else 128 + error.sigval.value}
     except DragomanError:
         raise
     except Exception:

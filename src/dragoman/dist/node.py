@@ -1,8 +1,8 @@
 """The workers of one host, as a child of its host agent: `python -m dragoman.dist.node`.
 
 The first line of its input says what to run. It writes JSON lines: `{"lines": [[rank, text], ...]}`, and at the end
-`{"exits": {rank: code}}` or `{"refused": [message, hint]}`. A line `stop`, or the end of the input, ends the workers:
-so they end with the host agent, however that ends.
+`{"exits": {rank: code}}` or `{"refused": [message, hint]}`. A line `stop` (a person asks) or `leave` (a machine), or
+the end of the input, ends the workers: so they end with the host agent, however that ends.
 """
 
 import contextlib
@@ -116,20 +116,20 @@ def main() -> int:
 
 
 def _watch_words(agent: Agent, done: threading.Event) -> None:
-    agent.words.readline()
-    _end_workers()
+    is_asked = agent.words.readline().strip() == "stop"
+    _end_workers(signal.SIGINT if is_asked else signal.SIGTERM)
     if not done.wait(LEAVE_SECONDS):
         # torch's agent waits for hosts that may be gone.
         os._exit(1)
 
 
-def _end_workers() -> None:
-    """SIGTERM, which lets them save; then SIGKILL to each with all that it started."""
+def _end_workers(number: int) -> None:
+    """A signal that lets them save; then SIGKILL to each with all that it started."""
     deadline = time.monotonic() + STOP_SECONDS
     workers = psutil.Process().children()
     for worker in workers:
         with contextlib.suppress(psutil.Error):
-            worker.terminate()
+            worker.send_signal(number)
     while any(_is_running(worker) for worker in workers) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     for worker in workers:

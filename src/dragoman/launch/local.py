@@ -15,6 +15,7 @@ import psutil
 from dragoman.errors import DragomanError
 from dragoman.launch.control.outcome import Exit, judge
 from dragoman.launch.hosts.hosts import Host
+from dragoman.run.control import PREEMPTED, WARNINGS
 
 CARD_VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 
@@ -128,15 +129,33 @@ def _run_alone(command: Sequence[str]) -> int:
     """One worker is a plain child: the command line stays light."""
     process = subprocess.Popen([sys.executable, *command])
 
-    def pass_on(_number: int, _frame: FrameType | None) -> None:
-        process.terminate()
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        process.send_signal(number)
 
-    before = signal.signal(signal.SIGTERM, pass_on)
+    before = {number: signal.signal(number, pass_on) for number in WARNINGS}
     try:
         code = _wait(process)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if -code in WARNINGS:  # it was caught before it could listen
+        return PREEMPTED
     return code if code >= 0 else 128 - code
+
+
+@contextmanager
+def leaving_when_warned() -> Generator[None]:
+    """Until somebody who can save listens: a warning ends this command, and what it has begun is taken back."""
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        sys.exit(PREEMPTED)
+
+    before = {number: signal.signal(number, leave) for number in WARNINGS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import signal
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,10 @@ from dragoman.errors import DragomanError
 from dragoman.run.folder import RunFolder, is_held, replaced_file
 
 State = Literal["starting", "running", "stopping", "ended"]
-# Exit codes of a worker: it was told to leave and did; it is well, but another rank is gone.
-INTERRUPTED, LOST_PEER = 130, 75
+# Exit codes of a worker: a person asked it to leave and it did; its machine asked; it is well, but a rank is gone.
+# 143 is what schedulers that look at codes start again without being told to; 1 and 2 are final to them.
+INTERRUPTED, PREEMPTED, LOST_PEER = 130, 143, 75
+WARNINGS = (signal.SIGTERM, signal.SIGUSR1)  # of schedulers and clouds, to whichever process of a run: save and leave
 CONTROL = "control.json"
 HOSTS_LOG = "hosts.log"
 CONTROLLER_LOCK = ".controller.lock"  # held by a controller as long as it lives
@@ -87,7 +90,8 @@ def refuse_running(folder: RunFolder) -> None:
     if control is not None and is_alive(control, folder):
         if control.state == "ended":
             raise DragomanError(
-                f"{folder.path} is still being copied to its mirror", "wait for it: dragoman attach RUN"
+                f"{folder.path} has ended, but is still being copied to its mirror, or its --when-done still runs",
+                "wait for it: dragoman attach RUN",
             )
         problem = f"{folder.path} is running on {', '.join(member['name'] for member in control.members)}"
         raise DragomanError(problem, "dragoman attach RUN shows it, dragoman stop RUN ends it")

@@ -14,8 +14,10 @@ Ending = Literal["finished", "stopped", "cut off"]
 REASONS = {
     "max_steps": "all planned steps are done",
     "max_minutes": "the time given to it was up",
+    "max_cost": "the money given to it was spent",
     "patience": "the dev loss had stopped falling",
     "interrupted": "it was asked to stop",
+    "preempted": "a signal told it to save and leave",
 }
 
 

@@ -171,6 +171,14 @@ class Checkpoints:
         host, message, hint = problems[0]
         return Saved(step, {}, message if host == told[0][0] else f"host {host}: {message}", hint)
 
+    def end(self) -> Saved | None:
+        """`finish` for the last one of a run, which must succeed."""
+        saved = self.finish()
+        with self._world.together():
+            if saved is not None and saved.problem and self._world.is_first:
+                raise DragomanError(saved.problem, saved.hint)
+        return saved
+
     def _make_last(self, progress: Progress) -> tuple[str, str] | None:
         config = self._recipe.checkpoint
         try:

@@ -17,6 +17,7 @@ from dragoman.run.control import refuse_running
 from dragoman.run.folder import RunFolder, create_run_folder
 from dragoman.run.reader import read_manifest
 from dragoman.run.records import Manifest
+from dragoman.train.limits import cost_seconds, reached_limit, time_limit
 from dragoman.translate.model_folder import ModelFolder, find_model
 
 # Settings that may change when a run goes on: on its length, on what is watched, on how ranks stay together or compute.
@@ -52,10 +53,20 @@ class Job:
     num_microbatches: int | None = None  # of a step, once the ranks have settled it
     recomputes: bool = False  # activations, likewise
     precision: str | None = None  # of this rank, likewise
+    max_cost: float | None = None  # only with a price
 
     @property
     def folder(self) -> RunFolder:
         return RunFolder(self.run)
+
+    @property
+    def bought_seconds(self) -> float | None:
+        """Of training, by the money that may be spent."""
+        return cost_seconds(self.max_cost, self.price_per_hour)
+
+    def reached_limit(self) -> str | None:
+        """One line, where earlier attempts have used up the time or the money."""
+        return reached_limit(self.folder, time_limit(self.recipe.train.max_minutes, self.bought_seconds))
 
     @property
     def cut_recipe(self) -> CutRecipe:
@@ -78,6 +89,7 @@ class Job:
             "num_microbatches": self.num_microbatches,
             "recomputes": self.recomputes,
             "precision": self.precision,
+            "max_cost": self.max_cost,
         }
         return json.dumps(values)
 
@@ -98,6 +110,7 @@ class Job:
             values["num_microbatches"],
             values["recomputes"],
             values["precision"],
+            values["max_cost"],
         )
 
 
@@ -111,6 +124,7 @@ def make_job(
     price_per_hour: float | None = None,
     asks: bool = False,
     most_waiting: float | None = None,
+    max_cost: float | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Job:
     """The next attempt of a run, after every check that needs no torch; makes the run folder."""
@@ -131,8 +145,9 @@ def make_job(
         manifest = read_manifest(folder)
         check_same_run(manifest, recipe, shards.manifest.fingerprint, run)
         attempt = max((entry.attempt for entry in manifest.attempts), default=0) + 1
-    # Whoever goes on with a run has agreed to it before.
-    return Job(recipe, data, run, attempt, command, init_weights, price_per_hour, asks and attempt == 1, most_waiting)
+    asks = asks and attempt == 1  # whoever goes on with a run has agreed to it before
+    told = Job(recipe, data, run, attempt, command, init_weights, price_per_hour, asks, most_waiting)
+    return replace(told, max_cost=max_cost)
 
 
 def open_run(recipe: dict[str, Any], data: str, run: str, **given: Any) -> dict[str, Any]:
@@ -142,7 +157,13 @@ def open_run(recipe: dict[str, Any], data: str, run: str, **given: Any) -> dict[
     job = make_job(Recipe.model_validate(recipe), *paths, say=notes.append, **given)
     # Paths stay as they were given: a home folder may lie elsewhere on the next host.
     told = replace(job, data=Path(data), run=Path(run))
-    return {"job": told.to_json(), "attempt": job.attempt, "init": job.init and str(job.init), "notes": notes}
+    return {
+        "job": told.to_json(),
+        "attempt": job.attempt,
+        "init": job.init and str(job.init),
+        "notes": notes,
+        "reached_limit": job.reached_limit(),
+    }
 
 
 def _check_workers(recipe: Recipe, num_workers: int) -> None:

@@ -27,7 +27,7 @@ from dragoman.train.passes import make_passes
 from dragoman.train.progress import SaveTimer
 from dragoman.train.promise import measure_run, promise_run
 from dragoman.train.recorder import Recorder
-from dragoman.train.stop import Stopper
+from dragoman.train.stop import LEAVING, Stopper
 from dragoman.train.validate import Validator
 
 
@@ -47,8 +47,8 @@ def train(job: Job, world: World) -> str:
     sync = make_sync(SyncConfig.model_validate(exchange.settings), world, flat)
     checkpoints = Checkpoints(folder, world, model, optimizer, sync, recipe, data.vocab_path)
     progress, notes = checkpoints.restore()
-    validator = Validator(data, plan, vocab, recipe, world)
-    stopper = Stopper(recipe.train, progress)
+    stopper = Stopper(recipe.train, progress, job.bought_seconds)
+    validator = Validator(data, plan, vocab, recipe, world, stopper.is_leaving)
     save_timer = SaveTimer(recipe.checkpoint.every_minutes)
     recorder = Recorder(job, world, progress.step + 1)
     with world.together():
@@ -94,11 +94,11 @@ def train(job: Job, world: World) -> str:
         progress.target_tokens += num_tokens
         stopper.tick()
         reason = stopper.reason(*votes_of(arrived)[:2])
-        if reason not in (None, "interrupted"):
+        if reason not in (None, *LEAVING):
             arrived += sync.finish()
         meter.begin("other")
 
-        is_evaluation = step % recipe.evaluate.every_steps == 0 or reason not in (None, "interrupted")
+        is_evaluation = step % recipe.evaluate.every_steps == 0 or reason not in (None, *LEAVING)
         is_save = is_evaluation or reason is not None or step % recipe.checkpoint.every_steps == 0
         if is_evaluation:
             meter.begin("validation")
@@ -124,9 +124,8 @@ def train(job: Job, world: World) -> str:
             recorder.told(loss, nll)
 
     inputs.close()
-    with world.together():
-        recorder.last_checkpoint(checkpoints.finish())
-    if reason != "interrupted":
+    recorder.checkpoint(checkpoints.end())
+    if reason not in LEAVING:
         checkpoints.save_average()
     recorder.end(progress, reason)
     return reason

@@ -1,6 +1,7 @@
 """Everything a run says of itself, in one place: records, TensorBoard, the screen. Never raises into training."""
 
 import math
+import os
 import time
 from collections import deque
 from dataclasses import asdict, dataclass
@@ -12,8 +13,8 @@ from dragoman.data.batches import BatchPlan, StepPlan
 from dragoman.dist.card import CardCounter
 from dragoman.dist.clock import clock_offsets
 from dragoman.dist.world import World
-from dragoman.errors import DragomanError
 from dragoman.run.folder import Pointer
+from dragoman.run.notices import VARIABLE, Notices
 from dragoman.run.reader import read_manifest
 from dragoman.run.records import Manifest, StepRecord, TimingRecord
 from dragoman.run.tensorboard import TensorBoardWriter
@@ -26,6 +27,7 @@ from dragoman.train.job import Job
 from dragoman.train.meter import StepTimes
 from dragoman.train.progress import Progress
 from dragoman.train.sampler import Sampler
+from dragoman.train.stop import LEAVING
 from dragoman.train.validate import Evaluation
 from dragoman.units import format_bytes_both, format_count, format_seconds, plural
 
@@ -58,6 +60,8 @@ class Recorder:
         self._writer = RunWriter(job.folder, job.attempt)
         self._console = Console(job.folder.log_path if world.is_first else None, job.recipe.train.max_steps)
         self._scalars = TensorBoardWriter(job.folder, first_step) if world.is_first else None
+        address = os.environ.get(VARIABLE) if world.is_first else None
+        self._notices = Notices(address, job.run.name, world.host, lambda text: self.warn(self._last_step, text))
         self._card = CardCounter(is_reader=world.local_rank == 0)
         self._sent_bytes = 0
         self._untimed: deque[_Update] = deque()
@@ -78,6 +82,9 @@ class Recorder:
         write_manifest(self._job.folder, manifest)
         kind = "resumed" if progress.step else "started"
         self._writer.write_event(kind, progress.step, world_size=self._world.size, device=manifest.device)
+        self._notices.step = progress.step
+        where = f" at step {progress.step:,}" if progress.step else ""
+        self._notices.tell("started", f"{kind}{where}: recipe {recipe.name}, {self._world.size} x {manifest.device}")
         say(
             f"{manifest.name}: recipe {recipe.name}, {manifest.data.languages}, "
             f"{format_count(manifest.num_parameters)} parameters, {self._world.size} x {manifest.device} "
@@ -179,6 +186,7 @@ class Recorder:
         )
         self._writer.write(record)
         self._console.step(record)
+        self._notices.step = plan.step
         self._look_for_findings(plan.step)
         if self._scalars is not None and plan.step % self._log_every == 0:
             self._scalars.write_step(record)
@@ -192,7 +200,9 @@ class Recorder:
     def _finding(self, finding: dict[str, Any]) -> None:
         text = f"{finding['title']}: {finding['evidence']} {finding['advice']}"
         self._writer.write_event("finding", self._last_step, code=finding["code"], text=text)
-        self._console.say(f"{finding['level']} ({finding['code']}): {text}")
+        line = f"{finding['level']} ({finding['code']}): {text}"
+        self._console.say(line)
+        self._notices.tell("finding", line)
 
     def evaluation(self, step: int, evaluations: list[Evaluation], gains: list[Pointer]) -> None:
         """Scores, every hypothesis, and a few samples on the screen."""
@@ -217,23 +227,20 @@ class Recorder:
         elif saved is not None and self._world.is_first:
             self._writer.write_event("checkpoint", saved.step, files=saved.files)
 
-    def last_checkpoint(self, saved: Saved | None) -> None:
-        """The run ends with it: without it the end is no end."""
-        if saved is not None and saved.problem and self._world.is_first:
-            raise DragomanError(saved.problem, saved.hint)
-        self.checkpoint(saved)
-
     def end(self, progress: Progress, reason: str) -> None:
         """Close everything; what is queued is written."""
         if self._findings is not None:
             self._findings.close()
         if self._world.is_first:
-            kind = "stopped" if reason == "interrupted" else "finished"
+            kind = "stopped" if reason in LEAVING else "finished"
             self._writer.write_event(kind, progress.step, reason=reason)
-            self._console.say(
+            line = (
                 f"{kind} at step {progress.step:,} ({reason}), trained for "
                 f"{format_seconds(progress.trained_seconds)}, {format_count(progress.target_tokens)} target tokens"
             )
+            self._console.say(line)
+            self._notices.step = progress.step
+            self._notices.tell("stopped" if kind == "stopped" else "done", line)
             last = self._job.folder.checkpoints_path / "last"
             if last.exists():
                 size = sum(path.stat().st_size for path in last.iterdir())
@@ -242,4 +249,5 @@ class Recorder:
             self._scalars.close()
         if self._sampler is not None:
             self._sampler.close()
+        self._notices.close()
         self._writer.close()

@@ -5,9 +5,10 @@ Every rank ends with the same results, so that decisions drawn from them are the
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -45,10 +46,23 @@ class Evaluation:
     sentences: list[EvalSentence]
 
 
+class CutShortError(Exception):
+    """A rank was told to leave: the evaluation is left out, on all ranks."""
+
+
 class Validator:
     """Holds what stays the same between evaluations."""
 
-    def __init__(self, data: ShardSet, plan: BatchPlan, vocab: Vocab, recipe: Recipe, world: World) -> None:
+    def __init__(
+        self,
+        data: ShardSet,
+        plan: BatchPlan,
+        vocab: Vocab,
+        recipe: Recipe,
+        world: World,
+        is_leaving: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._is_leaving = is_leaving  # asked between batches: who is told to leave has seconds to save
         self.config: EvaluateConfig = recipe.evaluate
         self.kernels = recipe.train.kernels
         self.vocab = vocab
@@ -62,11 +76,13 @@ class Validator:
     def run(
         self, model: Transformer, autocast: AbstractContextManager[object], step: int, attempt: int
     ) -> list[Evaluation]:
-        """Judge the model on every dev set; the first one is also translated."""
+        """Judge the model on every dev set; the first one is also translated. Nothing if a rank must leave."""
         model.eval()
         try:
             with torch.inference_mode(), autocast:
                 return [self._evaluate(model, number, step, attempt) for number in range(len(self.dev_sets))]
+        except CutShortError:
+            return []
         finally:
             model.train()
 
@@ -117,14 +133,14 @@ class Validator:
         order = sorted(range(len(targets)), key=lambda i: (len(targets[i]), len(sources[i])))
         batches = _cut(order, [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)])
         mine: list[tuple[int, float]] = []
-        for indices in batches[self.world.rank :: self.world.size]:
+        for indices in self._own(batches):
             batch = batch_of([sources[i] for i in indices], [targets[i] for i in indices])
             piece = BatchTensors.of(batch, self.world.device)
             hidden = model(piece.source_ids, piece.source, piece.input_ids, piece.target)
             nll_T = token_nll(hidden, model.embedding.weight, piece.labels).double().cpu().numpy()
             sums = np.add.reduceat(nll_T, piece.target.starts[:-1])
             mine.extend(zip(indices, sums.tolist(), strict=True))
-        return [value for _, value in sorted(_merged(self.world.gather(mine)))]
+        return [value for _, value in sorted(self._merged(mine))]
 
     def _decode(self, model: Transformer, dev_set: DevSet) -> list[str]:
         """Translate the first sentences of a dev set, longest first, dealt over the ranks."""
@@ -139,7 +155,7 @@ class Validator:
         else:
             batches = _share(order, most, self.world.size)
         mine: list[tuple[int, str]] = []
-        for indices in batches[self.world.rank :: self.world.size]:
+        for indices in self._own(batches):
             longest = min(self.longest, 2 * len(sources[indices[0]]) + 20)
             options = replace(options, max_length=longest)
             found = search(model, [sources[i] for i in indices], EOS_ID, options)
@@ -148,7 +164,21 @@ class Validator:
                 for i, best in zip(indices, found, strict=True)
             )
         release(model)  # training wants the memory back
-        return [text for _, text in sorted(_merged(self.world.gather(mine)))]
+        return [text for _, text in sorted(self._merged(mine))]
+
+    def _own(self, batches: list[list[int]]) -> Generator[list[int]]:
+        """This rank's share, until it is told to leave."""
+        for batch in batches[self.world.rank :: self.world.size]:
+            if self._is_leaving():
+                return
+            yield batch
+
+    def _merged(self, mine: list[tuple[int, Any]]) -> list[list[Any]]:
+        """What all ranks found; all of them hear it here if one has left something out."""
+        parts = self.world.gather([mine, self._is_leaving()])
+        if any(is_cut for _, is_cut in parts):
+            raise CutShortError
+        return [pair for part, _ in parts for pair in part]
 
 
 def _encode(dev_set: EvalSet, vocab: Vocab, longest: int) -> DevSet:
@@ -184,7 +214,3 @@ def _share(order: Sequence[int], most: int, num_ranks: int) -> list[list[int]]:
     rounds = max(1, math.ceil(len(order) / (most * num_ranks)))
     size = max(1, math.ceil(len(order) / (rounds * num_ranks)))
     return [list(order[first : first + size]) for first in range(0, len(order), size)]
-
-
-def _merged(parts: list[list[list]]) -> list[list]:
-    return [pair for part in parts for pair in part]

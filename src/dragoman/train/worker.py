@@ -15,7 +15,7 @@ from dragoman.data.shards import open_shards
 from dragoman.dist.failures import is_lost_peer
 from dragoman.dist.world import World, open_world
 from dragoman.errors import DragomanError
-from dragoman.run.control import INTERRUPTED, LOST_PEER
+from dragoman.run.control import INTERRUPTED, LOST_PEER, PREEMPTED
 from dragoman.run.folder import lock_run
 from dragoman.train.job import Job
 from dragoman.train.loop import train
@@ -59,7 +59,7 @@ def _train(job: Job, world: World) -> int:
         job = settle_microbatches(job, world)
         with naming_batch(job.cut_recipe.batch, world):
             reason = train(job, world)
-    return INTERRUPTED if reason == "interrupted" else 0
+    return {"interrupted": INTERRUPTED, "preempted": PREEMPTED}.get(reason, 0)
 
 
 def as_rank(work: Callable[[World], int]) -> int:
@@ -75,6 +75,8 @@ def as_rank(work: Callable[[World], int]) -> int:
             raise
         sys.stderr.write(f"error: {error.message}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))
         return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except Exception as error:
         if is_lost_peer(error) and not os.environ.get("DRAGOMAN_DEBUG"):
             sys.stderr.write(f"{who} lost its connection to another rank\n")

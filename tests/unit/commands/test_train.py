@@ -256,6 +256,6 @@ def test_torchrun_starts_the_ranks_itself(phrasebook_data, tmp_path):
     ],
 )
 def test_more_tokens_per_step_come_with_advice_on_the_rate(capsys, settings, words):
-    advise_rate(load_recipe("base", []), load_recipe("base", settings))
+    advise_rate("base", load_recipe("base", settings))
     said = capsys.readouterr().err
     assert words in said if words else not said

@@ -87,6 +87,26 @@ def test_a_sigterm_meant_for_the_command_reaches_the_worker(tmp_path):
     assert end(process) == 7
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_warning_before_anybody_can_save_ends_the_command_in_order(number):
+    before = signal.getsignal(number)
+    taken_back = []
+    with pytest.raises(SystemExit) as caught, local.leaving_when_warned():
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            taken_back.append(True)
+    assert (caught.value.code, taken_back) == (143, [True])
+    assert signal.getsignal(number) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_worker_that_a_warning_catches_before_it_listens_was_warned(tmp_path, number):
+    process = launch(tmp_path, "print('ready', flush=True); signal.pause()")
+    process.send_signal(number)
+    assert end(process) == 143
+
+
 def test_after_ctrl_c_the_command_waits_for_the_worker_to_save(tmp_path):
     process = launch(tmp_path, "print('ready', flush=True); sys.stdin.readline(); sys.exit(5)")
     process.send_signal(signal.SIGINT)

@@ -5,12 +5,20 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from dragoman.diagnose.live import new_findings
+from dragoman.dist.world import World
+from dragoman.run.notices import VARIABLE
 from dragoman.run.reader import read_run
 from dragoman.run.records import Event, to_line
 from dragoman.run.writer import append_lines
 from dragoman.train.findings import Findings
+from dragoman.train.job import Job
+from dragoman.train.progress import Progress
+from dragoman.train.recorder import Recorder
+from small_runs import tiny_job
+from web_hook import web_hook
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "runs"
 
@@ -52,3 +60,21 @@ def test_a_folder_that_is_gone_ends_it_quietly(tmp_path):
     findings._process.wait(20)
     findings.close()
     assert told == []
+
+
+@pytest.mark.parametrize(("rank", "events"), [(0, ["finding", "stopped"]), (1, [])])
+def test_a_finding_is_told_to_the_web_address_by_the_first_rank(phrasebook_data, tmp_path, monkeypatch, rank, events):
+    job = Job.from_json(tiny_job(phrasebook_data, tmp_path / "run"))
+    with web_hook() as hook:
+        monkeypatch.setenv(VARIABLE, hook.address)
+        recorder = Recorder(job, World(rank, 2, rank, torch.device("cpu")), 1)
+        if rank == 0:
+            finding = {"code": "slow", "level": "warning", "title": "It is slow", "evidence": "Yes.", "advice": "Wait."}
+            recorder._finding(finding)
+        else:
+            recorder._notices._leave_behind()  # as where this rank fails: the first one speaks for the run
+        recorder.end(Progress(step=3), "preempted")
+    assert hook.events == events
+    assert [message["text"] for message in hook.messages[:1]] == ["run: warning (slow): It is slow: Yes. Wait."][
+        : len(events)
+    ]

@@ -29,13 +29,38 @@ def test_nothing_to_say_at_first():
     assert stopper.reason(*stopper.votes()) is None
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_is_a_vote_and_only_a_second_ctrl_c_is_not_caught(number):
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [(signal.SIGTERM, "preempted"), (signal.SIGUSR1, "preempted"), (signal.SIGINT, "interrupted")],
+)
+def test_a_signal_is_a_vote_and_only_a_second_ctrl_c_is_not_caught(number, reason):
     stopper = Stopper(TrainConfig(), Progress())
     os.kill(os.getpid(), number)
-    assert stopper.votes() == (1, 0)
     assert (signal.getsignal(number) == signal.SIG_DFL) == (number == signal.SIGINT)
-    assert stopper.reason(*stopper.votes()) == "interrupted"
+    assert stopper.reason(*stopper.votes()) == reason
+
+
+def test_the_first_signal_counts_and_one_warned_machine_decides_for_all():
+    stopper = Stopper(TrainConfig(), Progress())
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)
+    asked, _ = stopper.votes()
+    assert stopper.reason(asked * 99) == "interrupted"
+    os.kill(os.getpid(), signal.SIGUSR1)
+    warned = Stopper(TrainConfig(), Progress())
+    os.kill(os.getpid(), signal.SIGUSR1)
+    assert stopper.reason(asked + warned.votes()[0]) == "preempted"
+
+
+def test_what_may_be_left_out_is_left_out_but_not_at_the_end_of_a_run():
+    stopper = Stopper(TrainConfig(max_steps=5), progress := Progress(step=4))
+    assert stopper.reason() is None
+    assert not stopper.is_leaving()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert stopper.is_leaving()
+    progress.step = 5
+    assert stopper.reason() == "max_steps"
+    assert not stopper.is_leaving()
 
 
 def test_the_clock_counts_over_all_attempts(monkeypatch):

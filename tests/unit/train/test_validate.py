@@ -60,6 +60,28 @@ def test_batching_does_not_change_the_loss(phrasebook_data, monkeypatch):
     assert validator.run(model, nullcontext(), 1, 1)[0].record.loss == pytest.approx(whole, rel=1e-9)
 
 
+@pytest.mark.parametrize("num_batches", [0, 1, 5])
+def test_who_is_told_to_leave_does_not_finish_an_evaluation(phrasebook_data, monkeypatch, num_batches):
+    validator, model = make_validator(phrasebook_data)
+    monkeypatch.setattr(validate, "EVALUATION_TOKENS", 100)
+    asked = []
+    validator._is_leaving = lambda: asked.append(1) or len(asked) > num_batches
+    assert validator.run(model, nullcontext(), 1, 1) == []
+    assert len(asked) == num_batches + 2  # once more by the batches, once by what is gathered
+    assert model.training
+
+
+def test_all_ranks_leave_out_what_one_did_not_finish(phrasebook_data, monkeypatch):
+    validator, model = make_validator(phrasebook_data, "evaluate.decode=false")
+
+    class Other(World):
+        def gather(self, value):
+            return [value, [[], True]]
+
+    validator.world = Other(0, 1, 0, CPU)
+    assert validator.run(model, nullcontext(), 1, 1) == []
+
+
 def test_ranks_together_cover_every_sentence(phrasebook_data, monkeypatch):
     """Two ranks by hand: what rank 0 would gather is what both computed."""
     validator, model = make_validator(phrasebook_data, "evaluate.decode=false")
@@ -77,8 +99,8 @@ def test_ranks_together_cover_every_sentence(phrasebook_data, monkeypatch):
         dev_set = validator.dev_sets[0]
         with torch.inference_mode():
             validator._sentence_nll(model.eval(), dev_set.source_ids, dev_set.target_ids)
-    assert len(shares[0]) > 0 < len(shares[1])
-    merged = sorted(pair for share in shares for pair in share)
+    assert len(shares[0][0]) > 0 < len(shares[1][0])
+    merged = sorted(pair for share, _ in shares for pair in share)
     assert [index for index, _ in merged] == list(range(40))
     assert [nll for _, nll in merged] == pytest.approx([sentence.nll_sum for sentence in alone], rel=1e-9)
 

@@ -16,7 +16,7 @@ from dragoman.launch.control.channel import Channel, ChannelError, Message, call
 from dragoman.launch.control.detached import read_task
 from dragoman.launch.control.gathering import Outgoing
 from dragoman.launch.control.workers import Workers, adopt_orphans, end_children
-from dragoman.run.control import read_control
+from dragoman.run.control import PREEMPTED, WARNINGS, read_control
 from dragoman.run.folder import RunFolder, create_run_folder
 
 CALL_SECONDS = 30.0
@@ -52,6 +52,12 @@ class HostAgent:
                 self._workers.end()
             end_children()
 
+    def take_warning(self, _number: int, _frame: FrameType | None) -> None:
+        """This machine wants us to leave: the controller tells all hosts, so that all save. A second time is final."""
+        self._inbox.put({"type": "warned"})
+        for number in WARNINGS:
+            signal.signal(number, _leave)
+
     def _receive(self) -> None:
         try:
             for message in self._channel.messages():
@@ -74,10 +80,12 @@ class HostAgent:
                 self._prepare()
             case "start":
                 self._start(message)
-            case "stop" if message["now"]:
+            case "stop" if message["order"] == "kill":
                 end_children(patience_seconds=0.0)
             case "stop" if self._workers is not None:
-                self._workers.ask_to_stop()
+                self._workers.ask_to_stop(is_preempted=message["order"] == "preempt")
+            case "warned":
+                self._channel.send({"type": "preempted"})
             case _:
                 pass  # to look after the workers, or word from a later version
 
@@ -160,7 +168,8 @@ def main() -> int:
     adopt_orphans()
     # A closed terminal is no reason to end; only the controller is.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _leave)
+    for number in WARNINGS:
+        signal.signal(number, _leave)
     create_run_folder(task["run"])
     stop = threading.Event()
     try:
@@ -170,7 +179,10 @@ def main() -> int:
         return 1
     threading.Thread(target=keep_alive, args=(channel, stop), name="alive", daemon=True).start()
     try:
-        HostAgent(channel, task).serve()
+        agent = HostAgent(channel, task)
+        for number in WARNINGS:
+            signal.signal(number, agent.take_warning)
+        agent.serve()
     finally:
         stop.set()
         channel.close()
@@ -178,7 +190,7 @@ def main() -> int:
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
-    sys.exit(143)
+    sys.exit(PREEMPTED)
 
 
 if __name__ == "__main__":

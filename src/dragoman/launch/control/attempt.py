@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.launch.control.channel import Message
 from dragoman.launch.control.gathering import Gathered
-from dragoman.launch.control.links import Event, Links
+from dragoman.launch.control.links import Event, Links, Order
 from dragoman.launch.control.logbook import Logbook
 from dragoman.launch.control.outcome import FAILED, USER_ERROR, Exit, Outcome, judge
 from dragoman.launch.hosts.members import Member
@@ -34,7 +34,7 @@ class Attempt:
     refusals: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])  # host, message, hint
     lost: list[str] = field(default_factory=list[str])
     late: list[str] = field(default_factory=list[str])  # told to end, and did not report in time
-    is_stopped: bool = False  # somebody asked
+    order: Order | None = None  # the first that somebody gave
     stop_at: float | None = None  # when the rest is told to end
     give_up_at: float | None = None  # when nobody is waited for any more
 
@@ -74,12 +74,12 @@ def _prepare(attempt: Attempt) -> int | None:
     first = attempt.members[0].name
     attempt.links.send(first, {"type": "prepare"})
     deadline = time.monotonic() + PREPARE_SECONDS
-    while time.monotonic() < deadline and not (attempt.lost or attempt.is_stopped or attempt.refusals):
+    while time.monotonic() < deadline and not (attempt.lost or attempt.order or attempt.refusals):
         event = attempt.links.next_event(0.2)
         if event is not None and event.message is not None and event.message["type"] == "listening":
             return int(event.message["port"])
         _take(attempt, event)
-    if not (attempt.lost or attempt.is_stopped or attempt.refusals):
+    if not (attempt.lost or attempt.order or attempt.refusals):
         attempt.refusals.append((first, "could not open a port on its address", "look at its agent's output"))
     return None
 
@@ -108,10 +108,12 @@ def _take(attempt: Attempt, event: Event | None) -> None:
         attempt.lost.append(event.host)
         attempt.log.say(f"host {event.host} stopped answering ({event.text})")
         attempt.stop_at = time.monotonic()
-    elif event.kind in ("stop", "kill"):
-        attempt.is_stopped = True
+    elif event.kind in ("stop", "kill", "preempt"):
+        if event.kind == "preempt":
+            attempt.log.say(f"{f'host {event.host}' if event.host else 'the run'} was told by a signal to leave")
+        attempt.order = attempt.order or event.kind
         attempt.on_stop()
-        _tell_to_end(attempt, is_now=event.kind == "kill")
+        _tell_to_end(attempt, event.kind)
 
 
 def _take_message(attempt: Attempt, host: str, message: Message) -> None:
@@ -150,7 +152,7 @@ def _first_rank(members: Sequence[Member], host: str) -> int:
 def _keep_time(attempt: Attempt) -> None:
     now = time.monotonic()
     if attempt.stop_at is not None and now >= attempt.stop_at and attempt.give_up_at is None:
-        _tell_to_end(attempt, is_now=False)
+        _tell_to_end(attempt, "stop")
     if attempt.give_up_at is not None and now >= attempt.give_up_at:
         for host in sorted(attempt.waiting):
             attempt.log.say(f"host {host} did not say within {STOP_SECONDS:.0f} s that its workers are gone")
@@ -158,16 +160,16 @@ def _keep_time(attempt: Attempt) -> None:
         attempt.waiting.clear()
 
 
-def _tell_to_end(attempt: Attempt, is_now: bool) -> None:
+def _tell_to_end(attempt: Attempt, order: Order) -> None:
     attempt.give_up_at = attempt.give_up_at or time.monotonic() + STOP_SECONDS
     for host in attempt.waiting:
-        attempt.links.send(host, {"type": "stop", "now": is_now})
+        attempt.links.send(host, {"type": "stop", "order": order})
 
 
 def _conclude(attempt: Attempt) -> Outcome:
     """A host that vanished or refused is the cause; else one of the ranks is. One that is only late hides no cause."""
-    outcome = judge(attempt.exits, attempt.is_stopped)
-    if attempt.refusals and not attempt.is_stopped:
+    outcome = judge(attempt.exits, attempt.order is not None, attempt.order == "preempt")
+    if attempt.refusals and attempt.order is None:
         host, message, hint = attempt.refusals[0]
         return Outcome(USER_ERROR, f"host {host}: {message}" + (f" ({hint})" if hint else ""))
     if attempt.late and not attempt.lost and outcome.cause is not None:

@@ -1,7 +1,7 @@
 """The controller: owns one run on several hosts, from the first host, detached from every terminal. No torch.
 
 `python -m dragoman.launch.control.controller`, its task on the input. `RUN/control.json` says how it stands.
-SIGTERM stops the run (workers save first), SIGUSR1 at once.
+SIGINT stops the run (workers save first), SIGUSR2 at once; SIGTERM and SIGUSR1 are its machine's: save and leave.
 """
 
 import contextlib
@@ -21,15 +21,22 @@ from dragoman.errors import DragomanError
 from dragoman.launch.control.attempt import run_attempt
 from dragoman.launch.control.detached import read_task
 from dragoman.launch.control.gathering import Gathered
-from dragoman.launch.control.links import Event, Links
+from dragoman.launch.control.links import Event, Links, Order
 from dragoman.launch.control.logbook import Logbook
 from dragoman.launch.control.outcome import FAILED, Outcome
 from dragoman.launch.copying.mirror import start_mirror
 from dragoman.launch.hosts.members import Member
-from dragoman.run.control import CONTROLLER_LOCK, INTERRUPTED, Control, State, write_control
+from dragoman.launch.when_done import finish
+from dragoman.run.control import CONTROLLER_LOCK, INTERRUPTED, PREEMPTED, Control, State, write_control
 from dragoman.run.folder import RunFolder, lock_file
 
 CLAIM_SECONDS = 1.0
+ORDERS: dict[int, Order] = {
+    signal.SIGINT: "stop",
+    signal.SIGUSR2: "kill",
+    signal.SIGTERM: "preempt",
+    signal.SIGUSR1: "preempt",
+}
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,7 @@ class Task:
     command: tuple[str, ...]  # of a worker: arguments of Python
     join_seconds: float
     mirror: str | None = None
+    when_done: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "members": [member.to_dict() for member in self.members], "command": list(self.command)}
@@ -62,6 +70,7 @@ class Controller:
         self._task = task
         self._folder = RunFolder(Path(task.run))
         self._log = Logbook(self._folder)
+        self._is_mirrored = True
         self._links = Links(task.members, task.token)
         first = task.members[0]
         self._control = Control(
@@ -77,7 +86,7 @@ class Controller:
 
     def run(self) -> int:
         """Whatever happens, the file says in the end that it ended."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+        for number in ORDERS:
             signal.signal(number, self._take_signal)
         outcome = Outcome(FAILED, "the controller failed: see controller.out")
         self._note("starting")
@@ -88,18 +97,19 @@ class Controller:
                 self._tell(outcome)
                 self._links.close()
                 self._note("ended", exit_code=outcome.exit_code, reason=outcome.reason)
+        finish(self._task.when_done, self._folder, outcome.exit_code, self._is_mirrored, self._log.say)
         return outcome.exit_code
 
     def _take_signal(self, number: int, _frame: FrameType | None) -> None:
-        self._links.events.put(Event("kill" if number == signal.SIGUSR1 else "stop"))
+        self._links.events.put(Event(ORDERS[number]))
 
     def _run(self) -> Outcome:
         task = self._task
         names = ", ".join(f"{member.name} ({member.address}, {member.num_workers})" for member in task.members)
         self._log.say(f"attempt {task.attempt}, hosts (address, workers): {names}")
-        missing, is_stopped = self._links.await_all(task.join_seconds)
-        if is_stopped:
-            return Outcome(INTERRUPTED, "stopped before it began")
+        missing, order = self._links.await_all(task.join_seconds)
+        if order is not None:
+            return Outcome(PREEMPTED if order == "preempt" else INTERRUPTED, "stopped before it began")
         if missing:
             return _never_joined(missing, task)
         self._note("running")
@@ -131,7 +141,8 @@ class Controller:
         try:
             yield
         finally:
-            if mirror.stop():
+            self._is_mirrored = mirror.stop()
+            if self._is_mirrored:
                 self._log.say(f"everything is copied to {self._task.mirror}")
 
 

@@ -12,7 +12,9 @@ from typing import Literal
 from dragoman.launch.control.channel import Channel, ChannelError, Message, greet, keep_alive
 from dragoman.launch.hosts.members import Member
 
-Kind = Literal["joined", "message", "lost", "stop", "kill"]
+# A person wants the run to stop, or at once; a machine that it runs on wants it to leave.
+Order = Literal["stop", "kill", "preempt"]
+Kind = Literal["joined", "message", "lost", "stop", "kill", "preempt"]
 
 
 @dataclass(frozen=True)
@@ -45,21 +47,21 @@ class Links:
         except queue.Empty:
             return None
 
-    def await_all(self, limit_seconds: float) -> tuple[list[str], bool]:
-        """Wait until every host has joined; the names of those that did not, and whether a stop ended the wait."""
+    def await_all(self, limit_seconds: float) -> tuple[list[str], Order | None]:
+        """Wait until every host has joined; the names of those that did not, and the order that ended the wait."""
         deadline = time.monotonic() + limit_seconds
         missing = set(self._names)
         while missing:
             event = self.next_event(deadline - time.monotonic())
             if event is None:
                 break
-            if event.kind in ("stop", "kill"):
-                return sorted(missing), True
+            if event.kind in ("stop", "kill", "preempt"):
+                return sorted(missing), event.kind
             if event.kind == "joined":
                 missing.discard(event.host)
             elif event.kind == "lost":
                 missing.add(event.host)
-        return sorted(missing), False
+        return sorted(missing), None
 
     def send(self, host: str, message: Message) -> None:
         """A channel that is broken is noticed by the thread that reads it."""
@@ -97,6 +99,7 @@ class Links:
         self.events.put(Event("joined", host))
         try:
             for message in channel.messages():
-                self.events.put(Event("message", host, message))
+                is_order = message["type"] == "preempted"
+                self.events.put(Event("preempt" if is_order else "message", host, message))
         except ChannelError as error:
             self.events.put(Event("lost", host, text=str(error)))

@@ -4,10 +4,12 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dragoman.run.control import INTERRUPTED, LOST_PEER
+from dragoman.run.control import INTERRUPTED, LOST_PEER, PREEMPTED, WARNINGS
 
 DONE, FAILED, USER_ERROR = 0, 1, 2
-LEFT_BY_SIGNAL = (INTERRUPTED, -signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM)
+ASKED = {INTERRUPTED, -signal.SIGINT}
+WARNED = {PREEMPTED, *(-number for number in WARNINGS)}
+LEFT_BY_SIGNAL = ASKED | WARNED
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,23 @@ def _blame(entry: Exit) -> int | None:
     return 1 if entry.code == USER_ERROR else 2
 
 
-def judge(exits: Sequence[Exit], is_stopped: bool) -> Outcome:
-    """The outcome where every host reported."""
+def judge(exits: Sequence[Exit], is_stopped: bool, is_preempted: bool = False) -> Outcome:
+    """The outcome where every host reported. `is_stopped`: the run was told to end, `is_preempted`: by a machine."""
     cause = find_cause(exits)
     if cause is not None and not (is_stopped and cause.code == LOST_PEER):
         code = USER_ERROR if cause.code == USER_ERROR else FAILED
         return Outcome(code, f"rank {cause.rank} on host {cause.host} {describe_code(cause.code)}", cause)
+    if is_preempted or (not is_stopped and _is_warned(exits)):
+        return Outcome(PREEMPTED, "told by a signal to leave")
     if is_stopped or exits:
         return Outcome(INTERRUPTED, "stopped" if is_stopped else "interrupted")
     return Outcome(DONE, "finished")
+
+
+def _is_warned(exits: Sequence[Exit]) -> bool:
+    """A rank says it, or all were ended before they could say anything; who is left over is ended with SIGTERM, too."""
+    codes = {entry.code for entry in exits}
+    return PREEMPTED in codes or (bool(codes & WARNED) and not codes & ASKED)
 
 
 def describe_code(code: int) -> str:

@@ -92,7 +92,7 @@ def log_size(run: str) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def stop_run(run: str, is_now: bool = False) -> dict[str, Any]:
+def stop_run(run: str, is_now: bool = False, is_preempted: bool = False) -> dict[str, Any]:
     """Tell the controller to end the run and wait until it has."""
     folder, control = _controlled(run)
     if control.state == "ended":
@@ -103,7 +103,7 @@ def stop_run(run: str, is_now: bool = False) -> dict[str, Any]:
             "`dragoman train` with the same arguments goes on from the last checkpoint",
         )
     since = time.monotonic()
-    os.kill(control.pid, signal.SIGUSR1 if is_now else signal.SIGTERM)
+    os.kill(control.pid, signal.SIGUSR2 if is_now else signal.SIGTERM if is_preempted else signal.SIGINT)
     while control.state != "ended" and is_alive(control, folder):
         if time.monotonic() - since > STOP_SECONDS:
             raise DragomanError(f"the controller did not end within {STOP_SECONDS:.0f} s", "try again with --now")

@@ -2,8 +2,9 @@
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 
 from dragoman.errors import DragomanError
 from dragoman.launch.control.controller import Task
@@ -29,10 +30,15 @@ def start_run(
     attempt: int,
     init: str | None = None,
     mirror: str | None = None,
+    when_done: str | None = None,
+    first_environment: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Returns as soon as everything is started; whether it joins is the controller's to see."""
+    """Returns as soon as everything is started; whether it joins is the controller's to see.
+
+    `first_environment` is for workers of the first host only: it may hold a secret, which needs to travel no further.
+    """
     token = secrets.token_hex(32)
-    task = Task(team.run, attempt, team.members, token, tuple(command), JOIN_SECONDS, mirror)
+    task = Task(team.run, attempt, team.members, token, tuple(command), JOIN_SECONDS, mirror, when_done)
     where = sessions[0].call("start_controller", task=task.to_dict())
     agents = [
         {
@@ -45,10 +51,10 @@ def start_run(
                 "controller_port": where["port"],
                 "token": token,
                 "init": init,
-                "environment": forwarded_environment(),
+                "environment": {**forwarded_environment(), **({} if number else first_environment)},
             }
         }
-        for member in team.members
+        for number, member in enumerate(team.members)
     ]
     try:
         call_each(sessions, "start_agent", agents)

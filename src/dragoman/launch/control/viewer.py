@@ -14,6 +14,7 @@ from dragoman.launch.control.run_ops import RUN_OPS
 from dragoman.launch.hosts.hosts import Host, read_remote
 from dragoman.launch.hosts.session import HostSession
 from dragoman.launch.hosts.ssh import UnreachableError
+from dragoman.run.control import WARNINGS
 
 WAIT_SECONDS = 1.0
 STOP_SECONDS = 25.0
@@ -82,9 +83,12 @@ def open_place(run: str, hosts: str | None = None) -> Generator[Place]:
         place.close()
 
 
-def follow(place: Place, say: Say, num_last: int, offset: int | None = None) -> int:
-    """Show the log until the run ends, and give its exit code. Ctrl-C leaves, or asks where there is a terminal."""
-    with _interruption() as interrupted:
+def follow(place: Place, say: Say, num_last: int, offset: int | None = None, is_owner: bool = False) -> int:
+    """Show the log until the run ends, and give its exit code. Ctrl-C leaves, or asks where there is a terminal.
+
+    A scheduler that warns the command that started the run (`is_owner`) means the run.
+    """
+    with _noted(signal.SIGINT) as interrupted, _noted(*(WARNINGS if is_owner else ())) as warned:
         while True:
             answer = place.ask("look", offset=offset, num_last=num_last, wait_seconds=WAIT_SECONDS)
             offset = answer["offset"]
@@ -95,6 +99,10 @@ def follow(place: Place, say: Say, num_last: int, offset: int | None = None) -> 
                 return _last_word(answer, say)
             elif answer["question"] is not None and sys.stdin.isatty():
                 place.ask("answer_run", is_yes=agrees(answer["question"]))
+            if warned.is_set():
+                warned.clear()
+                say("told to leave: the workers save first")
+                _stop_if_running(place, offset, is_preempted=True)
             if interrupted.is_set():
                 interrupted.clear()
                 if not _wants_stop():
@@ -117,10 +125,10 @@ def agrees(question: str) -> bool:
         signal.signal(signal.SIGINT, handler)
 
 
-def _stop_if_running(place: Place, offset: int | None) -> None:
+def _stop_if_running(place: Place, offset: int | None, is_preempted: bool = False) -> None:
     """The run may have ended while the question stood on the screen: then there are only last lines to show."""
     try:
-        stop(place, is_now=False)
+        stop(place, is_now=False, is_preempted=is_preempted)
     except UnreachableError:
         raise
     except DragomanError:
@@ -137,18 +145,19 @@ def _last_word(answer: Answer, say: Say) -> int:
 
 
 @contextmanager
-def _interruption() -> Generator[threading.Event]:
-    """Ctrl-C as a flag: an exception would tear a question to the host in two."""
-    interrupted = threading.Event()
+def _noted(*numbers: int) -> Generator[threading.Event]:
+    """Signals as a flag: an exception would tear a question to the host in two."""
+    noted = threading.Event()
 
     def note(_number: int, _frame: FrameType | None) -> None:
-        interrupted.set()
+        noted.set()
 
-    before = signal.signal(signal.SIGINT, note)
+    before = {number: signal.signal(number, note) for number in numbers}
     try:
-        yield interrupted
+        yield noted
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _wants_stop() -> bool:
@@ -166,5 +175,5 @@ def _wants_stop() -> bool:
         signal.signal(signal.SIGINT, handler)
 
 
-def stop(place: Place, is_now: bool) -> Answer:
-    return place.ask("stop_run", timeout_seconds=STOP_SECONDS, is_now=is_now)
+def stop(place: Place, is_now: bool, is_preempted: bool = False) -> Answer:
+    return place.ask("stop_run", timeout_seconds=STOP_SECONDS, is_now=is_now, is_preempted=is_preempted)

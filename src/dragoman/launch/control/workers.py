@@ -51,9 +51,9 @@ class Workers:
         self._say(json.dumps(node))
         threading.Thread(target=self._read, name="workers", daemon=True).start()
 
-    def ask_to_stop(self) -> None:
+    def ask_to_stop(self, is_preempted: bool = False) -> None:
         """They save and leave; the child sees to it that they do."""
-        self._say("stop")
+        self._say("leave" if is_preempted else "stop")
 
     def report(self) -> dict[str, Any] | None:
         """How they ended; None while they run."""
@@ -69,7 +69,7 @@ class Workers:
 
     def end(self) -> None:
         """They save and leave, or are killed."""
-        self.ask_to_stop()
+        self.ask_to_stop(is_preempted=True)
         try:
             self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:

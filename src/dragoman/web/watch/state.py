@@ -10,7 +10,7 @@ from dragoman.web.watch.vitals import Vitals
 
 Kind = Literal["waiting", "starting", "running", "silent", "finished", "stopped", "crashed", "gone", "unreachable"]
 ENDED: tuple[Kind, ...] = ("finished", "stopped", "crashed")
-INTERRUPTED = 130
+STOPPED_CODES = (130, 143)  # by a person, by a machine
 QUIET_SECONDS = 20.0  # hosts are sampled once a second: so long without a word is long
 QUIET_STEPS = 4
 
@@ -61,7 +61,7 @@ def _without_ending(live: LiveRun, vitals: Vitals) -> State:
     is_fresh = bool(live.heard) and age < limit
     is_alive = bool(vitals.is_held) or bool(vitals.is_controlled)
     if not is_alive and vitals.control_state == "ended" and not is_fresh:
-        kind = "stopped" if vitals.exit_code == INTERRUPTED else "crashed"
+        kind = "stopped" if vitals.exit_code in STOPPED_CODES else "crashed"
         return State(kind, kind.capitalize(), _capital(vitals.reason))
     if is_alive or is_fresh:
         last = live.last

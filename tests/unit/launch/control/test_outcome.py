@@ -5,7 +5,7 @@ import pytest
 from dragoman.launch.control.attempt import Attempt, _conclude
 from dragoman.launch.control.outcome import Exit, describe_code, find_cause, judge
 
-LOST_PEER, INTERRUPTED = 75, 130
+LOST_PEER, INTERRUPTED, PREEMPTED = 75, 130, 143
 
 
 def exits(*codes: int, is_after_stop: bool = False) -> list[Exit]:
@@ -50,6 +50,11 @@ def test_a_kill_after_the_stop_is_ours():
         ((INTERRUPTED, INTERRUPTED), True, INTERRUPTED, "stopped"),
         ((INTERRUPTED,), False, INTERRUPTED, "interrupted"),
         ((LOST_PEER, INTERRUPTED), True, INTERRUPTED, "stopped"),
+        ((PREEMPTED, INTERRUPTED), False, PREEMPTED, "told by a signal to leave"),
+        ((-10, -15), False, PREEMPTED, "told by a signal to leave"),
+        # Who is left over when one rank has gone is ended with SIGTERM: no warning of a machine.
+        ((INTERRUPTED, -15), False, INTERRUPTED, "interrupted"),
+        ((PREEMPTED, PREEMPTED), True, INTERRUPTED, "stopped"),
         ((2, 2), True, 2, "rank 0 on host a failed with exit code 2"),
         ((LOST_PEER, -9), False, 1, "rank 1 on host b was killed by SIGKILL"),
         ((1,), False, 1, "rank 0 on host a failed with exit code 1"),
@@ -62,16 +67,16 @@ def test_the_outcome_in_a_code_and_a_sentence(codes, is_stopped, code, words):
 
 
 @pytest.mark.parametrize(
-    ("codes", "is_stopped", "lost", "reason"),
+    ("codes", "order", "lost", "reason"),
     [
-        ((0, -9), False, [], "rank 1 on host b was killed by SIGKILL (out of memory? the kernel's log says so); "),
-        ((), True, [], "host a stopped answering"),
-        ((0, -9), False, ["b"], "host b, host a stopped answering"),
+        ((0, -9), None, [], "rank 1 on host b was killed by SIGKILL (out of memory? the kernel's log says so); "),
+        ((), "stop", [], "host a stopped answering"),
+        ((0, -9), None, ["b"], "host b, host a stopped answering"),
     ],
 )
-def test_a_host_that_is_late_hides_no_cause(codes, is_stopped, lost, reason):
+def test_a_host_that_is_late_hides_no_cause(codes, order, lost, reason):
     found = [entry for entry in exits(*codes) if entry.code]
-    attempt = Attempt([], None, None, None, lambda: None, exits=found, lost=lost, late=["a"], is_stopped=is_stopped)
+    attempt = Attempt([], None, None, None, lambda: None, exits=found, lost=lost, late=["a"], order=order)
     outcome = _conclude(attempt)
     assert outcome.exit_code == 1
     assert outcome.reason == reason + ("host a did not report" if outcome.cause else "")

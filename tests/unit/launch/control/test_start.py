@@ -69,6 +69,28 @@ def test_a_host_that_cannot_start_ends_the_controller_too(hosts, phrasebook_data
     assert control.reason == "stopped before it began"
 
 
+def test_a_secret_of_the_first_host_goes_to_no_other(monkeypatch):
+    given = []
+    monkeypatch.setattr(start, "call_each", lambda _sessions, _op, tasks: given.extend(tasks))
+    members = tuple(Member(name, name, None, None, "127.0.0.1", "lo", 1) for name in "ab")
+    team = Team(members, "127.0.0.0/8", None, "data", "runs/x", "", is_first_here=True)
+    session = Interrupted()
+    start.start_run([session], team, [], 1, when_done="poweroff", first_environment={"DRAGOMAN_NOTIFY": "http://h/x"})
+    assert ["DRAGOMAN_NOTIFY" in entry["task"]["environment"] for entry in given] == [True, False]
+    (_, told) = session.asked[0]
+    assert told["task"]["when_done"] == "poweroff"
+
+
+def test_a_limit_that_is_reached_is_said_before_anything_starts(hosts, phrasebook_data):
+    limits = ("--price", "3600", "--max-cost", "1000")
+    assert train(phrasebook_data, *limits).returncode == 0
+    done = train(phrasebook_data, "--price", "3600", "--max-cost", "0.000001")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines()[-1].startswith("the limit is reached (max_cost)")
+    manifest = json.loads((hosts / "a" / "runs/x" / "manifest.json").read_text())
+    assert (len(manifest["attempts"]), manifest["price_per_hour"]) == (1, 3600)
+
+
 class Interrupted:
     """A session; Ctrl-C comes while its agent starts."""
 

@@ -36,6 +36,8 @@ class Scripted(Place):
         answer = self.answers.pop(0)
         if answer.pop("interrupt", False):
             os.kill(os.getpid(), signal.SIGINT)
+        if "warning" in answer:
+            os.kill(os.getpid(), answer.pop("warning"))
         standing = {"is_alive": True, "state": "running", "exit_code": None, "question": None}
         return {"text": "", "offset": 7, **standing, **answer}
 
@@ -95,6 +97,28 @@ def test_ctrl_c_on_a_terminal_asks(monkeypatch, capsys, typed, is_stopped):
     assert follow(place, lambda _: None, 20) == (130 if is_stopped else 0)
     assert "detach (default) or stop?" in capsys.readouterr().err
     assert ("stop_run" in [op for op, _ in place.asked]) == is_stopped
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_warning_to_the_command_that_started_the_run_is_meant_for_the_run(number):
+    said = []
+    place = Scripted({"warning": number}, {**ENDED, "exit_code": 143})
+    assert follow(place, said.append, 20, is_owner=True) == 143
+    assert ("stop_run", {"is_now": False, "is_preempted": True}) in place.asked
+    assert said == ["told to leave: the workers save first"]
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+def test_who_only_looks_takes_no_warning_for_the_run():
+    handlers = []
+
+    class Looking(Scripted):
+        def ask(self, op, timeout_seconds=30.0, **arguments):
+            handlers.append(signal.getsignal(signal.SIGTERM))
+            return super().ask(op, timeout_seconds, **arguments)
+
+    follow(Looking(ENDED), lambda _: None, 20)
+    assert handlers == [signal.SIG_DFL]
 
 
 def test_a_run_that_ended_while_the_question_stood_gives_its_last_lines_and_code(monkeypatch, capsys):
