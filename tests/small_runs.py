@@ -24,16 +24,19 @@ def tiny_recipe(*settings: str) -> Recipe:
     return load_recipe("phrasebook", [*TINY_RUN, *settings])
 
 
-def tiny_job(data: Path, run: Path, *settings: str, workers: int = 1, init: Path | None = None) -> str:
+def tiny_job(
+    data: Path, run: Path, *settings: str, workers: int = 1, init: Path | None = None, fork: Path | None = None
+) -> str:
     """Checked as the command checks it; what a worker is given."""
     command = shlex.join(["dragoman", *sys.argv[1:]])
-    return make_job(tiny_recipe(*settings), data, run, workers, command, None if init is None else str(init)).to_json()
+    models = {name: str(path) for name, path in (("init", init), ("fork", fork)) if path is not None}
+    return make_job(tiny_recipe(*settings), data, run, workers, command, **models).to_json()
 
 
-def train_here(data: Path, run: Path, *settings: str, init: Path | None = None) -> int:
+def train_here(data: Path, run: Path, *settings: str, init: Path | None = None, fork: Path | None = None) -> int:
     """`dragoman train` with one worker; its exit code."""
     with kept_signals():
-        return main(tiny_job(data, run, *settings, init=init))
+        return main(tiny_job(data, run, *settings, init=init, fork=fork))
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from dragoman.errors import DragomanError
 
 # An option that would have no effect is a mistake: which ones have none, and where.
 NEED_HOSTS = ("--node-rank", "--push-data", "--detach", "--yes", "--interface", "--subnet")
-NOT_AS_RANK = ("--hosts", "--workers", "--mirror", "--when-done")
-NOT_BY_HAND = ("--push-data", "--detach", "--yes", "--subnet", "--mirror", "--when-done")
+NOT_AS_RANK = ("--hosts", "--workers", "--mirror", "--when-done", "--fork")
+NOT_BY_HAND = ("--push-data", "--detach", "--yes", "--subnet", "--mirror", "--when-done", "--fork")
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 STORE_PORT = 29400
 
@@ -31,6 +31,9 @@ def train(
     ] = None,
     init: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Start from this run's or checkpoint's weights.")
+    ] = None,
+    fork: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Begin where this run or checkpoint is: step, optimizer and all.")
     ] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting of the recipe.")
@@ -81,10 +84,10 @@ def train(
     is_rank = all(name in os.environ for name in RANK_VARIABLES)
     places = {"--hosts": hosts, "--workers": workers, "--node-rank": node_rank, "--push-data": push_data}
     ways = {"--detach": detach, "--yes": yes, "--interface": interface, "--subnet": subnet}
-    _refuse_idle({**places, **ways, "--mirror": mirror, "--when-done": when_done}, is_rank)
+    _refuse_idle({**places, **ways, "--mirror": mirror, "--when-done": when_done, "--fork": fork}, is_rank)
     check_limits()
     wishes = train_local.Wishes(max_hours, max_cost, price, notify, mirror, when_done, abort_if_waiting)
-    order = train_local.make_order(recipe, changes or [], *folders, init, _command_line(), wishes)
+    order = train_local.make_order(recipe, changes or [], *folders, init, fork, _command_line(), wishes)
     if not is_rank and not node_rank:
         train_local.advise_rate(recipe, order.recipe)
     with order.prepared():

@@ -103,9 +103,10 @@ def mirror_place(mirror: str) -> str:
 
 
 def _opening(order: Order, team: "Team", asks: bool) -> dict[str, Any]:
-    init = order.init
-    if init is not None and team.is_first_here:
-        init = str(Path(init).absolute())
+    init, fork = (
+        str(Path(model).absolute()) if model is not None and team.is_first_here else model
+        for model in (order.init, order.fork)
+    )
     return {
         "recipe": order.recipe.model_dump(),
         "data": team.data,
@@ -113,6 +114,7 @@ def _opening(order: Order, team: "Team", asks: bool) -> dict[str, Any]:
         "num_workers": team.world_size,
         "command": order.command,
         "init": init,
+        "fork": fork,
         "price_per_hour": order.wishes.price_per_hour,
         "asks": asks,
         "most_waiting": order.most_waiting,

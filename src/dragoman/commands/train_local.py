@@ -42,6 +42,7 @@ class Order:
     data: Path
     run: Path
     init: str | None
+    fork: str | None
     command: str  # as it was typed, but without secrets
     recipe_words: tuple[str, ...]  # the recipe's name and its changes, likewise
     wishes: Wishes = Wishes()
@@ -82,12 +83,20 @@ class Order:
             self.wishes.price_per_hour,
             most_waiting=self.most_waiting,
             max_cost=self.wishes.max_cost,
+            fork=self.fork,
             say=say,
         )
 
 
 def make_order(
-    recipe: str, changes: list[str], data: Path, run: Path, init: str | None, command: str, wishes: Wishes
+    recipe: str,
+    changes: list[str],
+    data: Path,
+    run: Path,
+    init: str | None,
+    fork: str | None,
+    command: str,
+    wishes: Wishes,
 ) -> Order:
     """Everything that can be wrong with the words alone is said here."""
     from dragoman.recipe import load_recipe
@@ -95,6 +104,8 @@ def make_order(
 
     address = wishes.notify or os.environ.get(VARIABLE)
     wishes = replace(wishes, notify=None if address is None else check_address(address))
+    if init is not None and fork is not None:
+        raise DragomanError("--init and --fork are two ways to begin", "--fork takes step and optimizer along")
     _check_amount("--max-hours", wishes.max_hours)
     _check_amount("--max-cost", wishes.max_cost)
     settings = load_recipe(recipe, changes)
@@ -104,7 +115,7 @@ def make_order(
     words = (recipe, *(word for change in changes for word in ("--set", change)))
     share = wishes.abort_if_waiting
     most_waiting = None if share is None else parse_share(share)
-    return Order(settings, data, run, init, command, words, wishes, most_waiting)
+    return Order(settings, data, run, init, fork, command, words, wishes, most_waiting)
 
 
 def _check_amount(option: str, value: float | None) -> None:

@@ -17,6 +17,7 @@ from dragoman.run.control import refuse_running
 from dragoman.run.folder import RunFolder, create_run_folder
 from dragoman.run.reader import read_manifest
 from dragoman.run.records import Manifest
+from dragoman.train.fork import copy_fork, find_fork
 from dragoman.train.limits import cost_seconds, reached_limit, time_limit
 from dragoman.translate.model_folder import ModelFolder, find_model
 
@@ -125,18 +126,21 @@ def make_job(
     asks: bool = False,
     most_waiting: float | None = None,
     max_cost: float | None = None,
+    fork: str | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Job:
     """The next attempt of a run, after every check that needs no torch; makes the run folder."""
     shards = open_shards(data)
     init_weights = None
-    if init is not None:
-        model = _checked_init(init, shards.manifest.vocab.sha256)
-        shaped = _shaped_like(recipe, model.recipe, f"recipe {recipe.name} with --init {init}")
+    forked = None if fork is None else find_fork(fork, RunFolder(run))
+    origin = init if forked is None else str(forked)
+    if origin is not None:
+        model = _checked_init(origin, shards.manifest.vocab.sha256)
+        shaped = _shaped_like(recipe, model.recipe, f"recipe {recipe.name} with the model of {origin}")
         if shaped.model != recipe.model:
-            say(f"the sizes of the model are those of {init}, not of recipe {recipe.name}")
+            say(f"the sizes of the model are those of {origin}, not of recipe {recipe.name}")
         recipe = shaped
-        init_weights = model.weights_path
+        init_weights = model.weights_path if forked is None else None
     _check_workers(recipe, num_workers)
     folder = create_run_folder(run)
     refuse_running(folder)
@@ -145,6 +149,8 @@ def make_job(
         manifest = read_manifest(folder)
         check_same_run(manifest, recipe, shards.manifest.fingerprint, run)
         attempt = max((entry.attempt for entry in manifest.attempts), default=0) + 1
+    elif forked is not None:
+        copy_fork(forked, folder)
     asks = asks and attempt == 1  # whoever goes on with a run has agreed to it before
     told = Job(recipe, data, run, attempt, command, init_weights, price_per_hour, asks, most_waiting)
     return replace(told, max_cost=max_cost)
