@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from command_line import changes
+from dragoman.dist.elastic import run_workers
 from dragoman.run.folder import parse_step
 from small_runs import records
 
@@ -66,6 +67,13 @@ def test_a_warned_run_saves_and_leaves_with_a_code_that_is_started_again(
     assert (end["kind"], end["detail"]) == ("stopped", {"reason": "preempted"})
     assert parse_step((run / "checkpoints" / "last").readlink().name) == end["step"]
     assert psutil.wait_procs(left, timeout=5)[1] == []
+
+
+def test_signals_are_given_back_when_the_workers_have_ended():
+    numbers = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+    before = [signal.getsignal(number) for number in numbers]
+    assert run_workers(["-c", "pass"], 2) == {}
+    assert [signal.getsignal(number) for number in numbers] == before
 
 
 def test_a_warning_before_the_first_step_is_no_traceback(phrasebook_data, tmp_path):

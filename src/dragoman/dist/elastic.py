@@ -3,10 +3,12 @@
 import dataclasses
 import logging
 import os
+import signal
 import sys
 import uuid
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, LogsDest
 from torch.distributed.elastic.multiprocessing.api import SignalException
@@ -20,6 +22,7 @@ from dragoman.run.control import PREEMPTED, WARNINGS
 LOOPBACK = "127.0.0.1"
 ECHO_SECONDS = 2
 SIGNALLED = -1  # in the place of a rank
+HANDLED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, *WARNINGS)
 Reroute = Callable[[dict[int, dict[str, str]]], dict[int, str]]
 
 
@@ -61,13 +64,13 @@ def run_node(
         max_restarts=0,
         monitor_interval=0.1,
         logs_specs=Routes(reroute),
-        signals_to_handle="SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1",
+        signals_to_handle=",".join(number.name for number in HANDLED),
     )
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     logging.getLogger("torch.distributed.launcher").setLevel(logging.CRITICAL)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _kept_handlers():
             warnings.simplefilter("ignore")
             elastic_launch(config, sys.executable)(*command)
     except ChildFailedError as error:
@@ -87,6 +90,17 @@ def run_node(
             raise refusals[0] from None
         raise
     return {}
+
+
+@contextmanager
+def _kept_handlers() -> Generator[None]:
+    """torch leaves its own behind, and a signal would be a traceback in whatever comes after the workers."""
+    before = {number: signal.getsignal(number) for number in HANDLED}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _run_id(meeting: Meeting) -> str:

@@ -1,15 +1,18 @@
 """The loop as a whole, on short runs: what it records, when it stops, and what it leaves out."""
 
 import json
+import os
+import signal
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+from dragoman.model.search import search
 from dragoman.model.weights import load_tensors
 from dragoman.plan.schedule import lr_at
 from dragoman.run.reader import read_run
-from dragoman.train import microbatches
+from dragoman.train import microbatches, validate
 from dragoman.train.build import agree_on_precision, resolve_precision
 from dragoman.train.loop import dropout_seed
 from dragoman.train.meter import PHASES
@@ -141,6 +144,26 @@ def test_the_time_limit_ends_a_run_and_holds_when_it_is_started_again(phrasebook
     assert [event.detail["reason"] for event in run.events_of("finished")] == ["max_minutes", "max_minutes"]
     assert [record.step for record in run.evals] == ends[:1]
     assert json.loads((tmp_path / "run/checkpoints/last/state.json").read_text())["trained_seconds"] >= 0.6
+
+
+@pytest.mark.parametrize(("steps", "code", "num_evals"), [(1000, 143, 0), (2, 0, 1)])
+def test_a_warning_in_an_evaluation_is_heard_at_once_but_not_in_the_last_one(
+    phrasebook_data, tmp_path, monkeypatch, steps, code, num_evals
+):
+    def warned(*arguments):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return search(*arguments)
+
+    monkeypatch.setattr(validate, "search", warned)
+    monkeypatch.setattr(validate, "EVALUATION_TOKENS", 200)
+    settings = (f"train.max_steps={steps}", "evaluate.every_steps=2", "checkpoint.every_steps=1000")
+    assert train_here(phrasebook_data, tmp_path / "run", *settings) == code
+    run = read_run(tmp_path / "run")
+    assert len(run.evals) == num_evals
+    (end,) = run.events_of("stopped" if code else "finished")
+    # What was not evaluated is saved all the same, and so is the step in which the ranks agreed to leave.
+    assert [event.step for event in run.events_of("checkpoint")] == ([2, 3] if code else [2])
+    assert end.detail["reason"] == ("preempted" if code else "max_steps")
 
 
 def test_patience_ends_a_run(phrasebook_data, tmp_path):
