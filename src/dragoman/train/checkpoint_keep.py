@@ -47,8 +47,8 @@ def make_room(folder: RunFolder, new_bytes: int, max_bytes: float) -> None:
     free = shutil.disk_usage(folder.checkpoints_path).free
     if new_bytes > free:
         raise DragomanError(
-            f"cannot write a checkpoint to {folder.checkpoints_path}: it needs {format_bytes(new_bytes)}, and "
-            f"{format_bytes(free)} are free: No space left on device",
+            f"cannot write the checkpoint to {folder.checkpoints_path}: No space left on device for "
+            f"{format_bytes(new_bytes)} ({format_bytes(free)} are free)",
             MAKE_ROOM,
         )
 

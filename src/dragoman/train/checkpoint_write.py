@@ -75,6 +75,8 @@ def _copied(tensor: torch.Tensor, buffer: torch.Tensor | None) -> torch.Tensor:
 
 def write_part(snapshot: Snapshot, fresh: Path) -> None:
     """One rank's files; each appears whole, since another rank waits for it."""
+    if not snapshot.files:
+        return  # the folder may have its final name already: it must not be made anew
     snapshot.wait()
     fresh.mkdir(parents=True, exist_ok=True)
     for name, tensors in snapshot.files.items():

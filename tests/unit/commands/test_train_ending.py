@@ -20,7 +20,9 @@ SECRETS = ("SECRET", "HIDDEN")
 
 
 def make(changes_: list[str] | None = None, **wishes):
-    return make_order("phrasebook", changes_ or [], Path("d"), Path("r"), None, "dragoman train", Wishes(**wishes))
+    return make_order(
+        "phrasebook", changes_ or [], Path("d"), Path("r"), None, None, "dragoman train", Wishes(**wishes)
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_hours_end_a_run_and_a_larger_number_goes_on(phrasebook_data, tmp_path):
 
 def test_a_run_that_fails_says_so_and_runs_no_command(phrasebook_data, tmp_path):
     data = Path(shutil.copytree(phrasebook_data, tmp_path / "data"))
-    settings = (*QUICK, "train.max_steps=1000000", "checkpoint.every_steps=5")
+    settings = (*QUICK, "train.max_steps=5", "evaluate.every_steps=1000")
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
     with web_hook() as hook:
         hook.status = 500

@@ -135,6 +135,21 @@ def test_whoever_fails_on_a_shared_disk_nobody_waits_and_nothing_stays(tmp_path,
     assert not list((tmp_path / "run/checkpoints").iterdir())
 
 
+def test_a_rank_with_nothing_to_write_leaves_nothing_behind(tmp_path):
+    """It may come late, when the folder has its final name already."""
+
+    def body(world: World) -> list[str]:
+        training = Training(tmp_path, name=f"{world.rank}.model")
+        checkpoints = training.checkpoints(world)
+        for step in range(1, 30):
+            save(checkpoints, Progress(step))
+        return [path.name for path in training.folder.checkpoints_path.glob(".*")]
+
+    assert run_ranks(2, body) == [[], []]
+    checkpoint_write.write_part(checkpoint_write.Snapshot({}, None), tmp_path / "late")
+    assert not (tmp_path / "late").exists()
+
+
 def test_a_checkpoint_ahead_is_neither_counted_nor_removed(tmp_path):
     training = Training(tmp_path)
     training.save(1, 2, 9)
