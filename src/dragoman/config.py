@@ -25,7 +25,7 @@ DEFAULT_FILTERS: tuple[FilterName, ...] = (
 class Section(BaseModel):
     """Strict: no unknown keys, no silent conversion, no change after reading."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class DataConfig(Section):
@@ -73,7 +73,9 @@ class ModelConfig(Section):
     attention_bias: bool = Field(True, description="biases in the attention projections")
     dropout: Share = Field(0.1, description="on embeddings and sublayer outputs")
     ffn_dropout: Share = Field(0.1, description="on feed-forward activations")
-    max_positions: Positive = Field(1_024, description="longest sequence the position table covers, in pieces")
+    max_positions: Annotated[int, Field(ge=1, le=65_536)] = Field(
+        1_024, description="longest sequence the position table covers, in pieces"
+    )
 
     @model_validator(mode="after")
     def _can_be_exported(self) -> "ModelConfig":
