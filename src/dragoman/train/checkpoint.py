@@ -15,6 +15,7 @@ from pathlib import Path
 
 import tomli_w
 import torch
+from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError
 
 from dragoman.config import Recipe
@@ -110,7 +111,7 @@ class Checkpoints:
             return Progress(), notes
         path = self._folder.step_checkpoint(step)
         is_here = step == here or find_damage(path) is None
-        progress = self._world.gather(_progress(path) if is_here else None)[0]
+        progress = self._world.gather(read_progress(path) if is_here else None)[0]
         self._restore_weights(path, is_here)
         notes += self._restore_own(path, is_here)
         gathered = self._world.gather(notes)
@@ -175,9 +176,12 @@ def _newest_whole(folder: RunFolder) -> tuple[int | None, list[str]]:
     return None, notes
 
 
-def _progress(path: Path) -> dict[str, object]:
-    state = json.loads((path / STATE).read_text(encoding="utf-8"))
-    return {key: value for key, value in state.items() if key in Progress.__dataclass_fields__}
+def read_progress(path: Path) -> dict[str, object]:
+    """Of a whole checkpoint, whose state may still have been written by a stranger."""
+    try:
+        return asdict(TypeAdapter(Progress).validate_json((path / STATE).read_bytes()))
+    except (OSError, ValidationError):
+        raise DragomanError(f"{path / STATE} does not say how far the run came", "remove that checkpoint") from None
 
 
 def save_average(folder: RunFolder, num_last: int, recipe: Recipe, vocab_path: Path) -> dict[str, int]:
