@@ -36,6 +36,7 @@ class Vocab:
         self.processor: Any = _load_processor(path)
         self.size: int = self.processor.get_piece_size()
         _check_special_ids(self.processor, path)
+        self._check_pieces()
 
     @classmethod
     def load(cls, path: Path) -> "Vocab":
@@ -71,6 +72,14 @@ class Vocab:
     @cached_property
     def pieces(self) -> list[str]:
         return [self.processor.id_to_piece(index) for index in range(self.size)]
+
+    def _check_pieces(self) -> None:
+        if self.size > MAX_SIZE:
+            raise DragomanError(f"{self.path} has {self.size:,} pieces", f"the most are {MAX_SIZE:,}: ids have 16 bits")
+        try:
+            assert self.pieces
+        except UnicodeDecodeError:
+            raise _not_a_model(self.path) from None
 
     @cached_property
     def piece_bytes(self) -> list[int]:
@@ -196,7 +205,7 @@ def _load_processor(path: Path) -> Any:
     processor: Any = sentencepiece.SentencePieceProcessor()
     try:
         processor.load_from_serialized_proto(data)
-    except RuntimeError:
+    except (RuntimeError, UnicodeDecodeError):  # of the second kind where its complaint quotes a broken piece
         raise _not_a_model(path) from None
     return processor
 
