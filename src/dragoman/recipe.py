@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from dragoman.config import Recipe
 from dragoman.errors import DragomanError
 
-# What TOML's reader has for a text that is none: also for numbers of thousands of digits, and for lists in lists in lists.
+# What TOML's reader raises: ValueError for thousands of digits too, RecursionError for lists in lists in lists.
 UNREADABLE = (ValueError, RecursionError)
 _SHOWN_CHARS = 80  # of a value that is refused
 

@@ -22,6 +22,7 @@ class Reader:
     read: Callable[[Path], object]
     files: Callable[[Path], Sequence[str]]
     is_native: bool = False  # whether code that could take the process with it sees the bytes
+    share: float = 1.0  # of the inputs that are asked for, where each takes long
 
 
 def _all_files(folder: Path) -> list[str]:
@@ -159,10 +160,20 @@ def _read_run(folder: Path) -> None:
 def _read_report(folder: Path) -> None:
     """What a report says of a damaged run, without its drawings."""
     from dragoman.report.diagnosis import diagnose
+    from dragoman.run.reader import read_run
+
+    diagnose(read_run(folder))
+
+
+def _read_charts(folder: Path) -> None:
+    """All that a report in JSON holds, which is all that the others show."""
+    import json
+
+    from dragoman.report.diagnosis import diagnose
     from dragoman.report.values import values_of
     from dragoman.run.reader import read_run
 
-    values_of(diagnose(read_run(folder)))
+    json.dumps(values_of(diagnose(read_run(folder))), ensure_ascii=False, allow_nan=False).encode()
 
 
 def _read_state(folder: Path) -> None:
@@ -272,6 +283,7 @@ READERS = {
         Reader("data", fuzz_samples.make_data, _read_data, _all_files),
         Reader("run", fuzz_samples.make_run, _read_run, _all_files),
         Reader("report", fuzz_samples.make_run, _read_report, _all_files),
+        Reader("charts", fuzz_samples.make_run, _read_charts, _all_files, share=0.05),
         Reader("state", fuzz_samples.make_checkpoint, _read_state, _these(*_STATE_FILES)),
         Reader("weights", fuzz_samples.make_checkpoint, _read_weights, _these(WEIGHTS, OPTIMIZER), is_native=True),
         Reader("model", fuzz_samples.make_checkpoint, _read_model, _these(*_MODEL_FILES), is_native=True),

@@ -81,9 +81,15 @@ def run_apart(name: str, num_inputs: int, first_seed: int = 0) -> Tally:
     return Tally(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def num_inputs(default: int) -> int:
+def num_inputs(name: str, default: int) -> int:
     """How many a test tries: DRAGOMAN_FUZZ_INPUTS, or what takes a few seconds."""
-    return int(os.environ.get("DRAGOMAN_FUZZ_INPUTS", default))
+    wanted = os.environ.get("DRAGOMAN_FUZZ_INPUTS")
+    return default if wanted is None else fair_share(name, int(wanted))
+
+
+def fair_share(name: str, num_wanted: int) -> int:
+    """Of so many inputs for every reader, those of this one."""
+    return max(1, round(num_wanted * READERS[name].share))
 
 
 def _try(reader: Reader, valid: Path, tried: Path, seed: int) -> bool:

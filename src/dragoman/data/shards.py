@@ -132,7 +132,7 @@ class ShardSet:
 
 
 def open_shards(folder: Path) -> ShardSet:
-    """Open a data folder after checking its version, the place and size of every file, and what is in the small ones."""
+    """Open a data folder after checking its version, place and size of every file, and what is in the small ones."""
     manifest = read_manifest(folder)
     shards = [Shard(folder / "train", info, manifest.vocab.size) for info in manifest.shards]
     data = ShardSet(folder, manifest, shards)

@@ -105,9 +105,7 @@ class Vocab:
 
         Only in scripts that put spaces between words; elsewhere a whole sentence would look like one.
         """
-        known = "".join(self._known_characters())
-        escaped = re.escape(known)
-        return re.compile(rf"{_SPACED_LETTER}*(?![{escaped}]){_SPACED_LETTER}+|[^\s{escaped}]+")
+        return unknown_text_pattern(self._known_characters())
 
     def _known_characters(self) -> list[str]:
         is_text = [
@@ -116,6 +114,15 @@ class Vocab:
         ]
         pieces = [piece for piece, keep in zip(self.pieces, is_text, strict=True) if keep]
         return sorted({character for piece in pieces for character in piece})
+
+
+def unknown_text_pattern(known: Sequence[str]) -> re.Pattern[str]:
+    """Finds words with a character that is not known, and runs of such signs."""
+    escaped = re.escape("".join(known))
+    letters = re.escape("".join(character for character in known if re.fullmatch(_SPACED_LETTER, character)))
+    # Where a known letter went before, the word was looked through: without this, a word takes its length squared.
+    start = rf"(?<![{letters}])" if letters else ""
+    return re.compile(rf"{start}{_SPACED_LETTER}*(?![{escaped}]){_SPACED_LETTER}+|[^\s{escaped}]+")
 
 
 def learn_vocab(lines: Iterable[str], config: VocabConfig) -> bytes:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -57,10 +58,15 @@ def write_control(folder: RunFolder, control: Control) -> None:
 def read_control(folder: RunFolder) -> Control | None:
     """None where there is none, or none that can be read; keys of later versions are passed over."""
     try:
-        control = TypeAdapter(Control).validate_json(control_path(folder).read_bytes())
+        control = _adapter().validate_json(control_path(folder).read_bytes())
     except (OSError, ValidationError):
         return None
     return control if all(isinstance(member.get("name"), str) for member in control.members) else None
+
+
+@cache
+def _adapter() -> TypeAdapter[Control]:
+    return TypeAdapter(Control)
 
 
 def is_alive(control: Control, folder: RunFolder) -> bool:

@@ -87,7 +87,7 @@ def _refuse_giant(config: ModelConfig, vocab_size: int) -> None:
     needed, there = 4 * size_of(config, vocab_size).num_parameters + table_bytes, psutil.virtual_memory().total
     if needed > there:
         raise DragomanError(
-            f"the weights alone would take {format_bytes(needed)}, and this machine has {format_bytes(there)} of memory",
+            f"the weights alone would take {format_bytes(needed)}, and this machine has {format_bytes(there)}",
             "make the recipe's model smaller: model.d_model, model.d_ffn or the layers",
         )
 
