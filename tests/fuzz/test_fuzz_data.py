@@ -51,6 +51,23 @@ def test_a_shard_that_claims_another_number_of_pairs_is_refused(data, num_pairs)
         open_shards(data)
 
 
+def test_a_shard_of_nothing_is_refused(data):
+    rewrite(data, lambda values: values["shards"][0].update(num_pairs=0, source_tokens=0, target_tokens=0))
+    for path in (data / "train").glob("shard-00000.*"):
+        path.write_bytes(b"")
+    with pytest.raises(DragomanError, match="num_pairs"):
+        open_shards(data)
+
+
+@pytest.mark.parametrize("name", ["vocab.model", "dev/held-out.source.txt", "test/held-out.target.txt"])
+def test_small_files_are_held_against_their_hashes(data, name):
+    damaged = bytearray((data / name).read_bytes())
+    damaged[10] ^= 1
+    (data / name).write_bytes(damaged)
+    with pytest.raises(DragomanError, match="other bytes than were written"):
+        open_shards(data)
+
+
 def test_lengths_of_other_sentences_are_refused(data):
     path = data / "train" / "shard-00000.lengths.bin"
     path.write_bytes(b"\xff\xff" * (path.stat().st_size // 2))

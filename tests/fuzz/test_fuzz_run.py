@@ -5,6 +5,7 @@ import json
 import pytest
 from fuzz_samples import make_run
 
+from dragoman.errors import DragomanError
 from dragoman.run.completeness import find_gaps
 from dragoman.run.consent import open_question
 from dragoman.run.control import control_path, read_control
@@ -37,6 +38,20 @@ def test_lines_that_are_none_are_skipped_and_counted(run):
     record = read_run(run.path)
     assert len(record.steps) == num_steps
     assert record.num_bad_lines == {"steps.jsonl": 3}
+
+
+@pytest.mark.parametrize("world_size", [10**12, "many"])
+def test_a_manifest_of_more_ranks_than_there_are_computers_is_refused(run, world_size):
+    values = json.loads(run.manifest_path.read_text())
+    run.manifest_path.write_text(json.dumps({**values, "world_size": world_size}))
+    with pytest.raises(DragomanError, match="world_size"):
+        read_run(run.path)
+
+
+def test_a_manifest_nested_without_end_is_refused(run):
+    run.manifest_path.write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(DragomanError, match="cannot read"):
+        read_run(run.path)
 
 
 @pytest.mark.parametrize(
