@@ -128,14 +128,15 @@ def _explain(error: ValidationError, origin: str) -> DragomanError:
             "`dragoman train --help-recipe` lists every key",
         )
     message = " or ".join([first["msg"].removeprefix("Value error, "), *_other_kinds(errors)])
-    given = "" if isinstance(first["input"], dict) else f", not {_shown(first['input'])}"
+    given = "" if isinstance(first["input"], dict) else f", not {shown(first['input'])}"
     return DragomanError(
         f"{origin}: {key or 'the recipe'}: {message}{given}",
         "`dragoman train --help-recipe` lists every key and its type",
     )
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value that is refused, as a message may quote it: whatever it is, and however long."""
     try:
         text = json.dumps(value, default=str)
     except UNREADABLE:

@@ -122,7 +122,6 @@ def _read_data(folder: Path) -> None:
     from dragoman.config import CutBatch
     from dragoman.data.batches import BatchPlan
     from dragoman.data.shards import open_shards
-    from dragoman.data.vocab import Vocab
 
     data = open_shards(folder)
     assert data.manifest.source_language, data.manifest.target_language
@@ -136,7 +135,7 @@ def _read_data(folder: Path) -> None:
     for entry in (*data.dev_sets, *data.test_sets):
         sources, targets = entry.lines()
         assert len(sources) == len(targets) == entry.num_pairs
-    assert Vocab.load(data.vocab_path).size == data.manifest.vocab.size
+    data.load_vocab()
 
 
 def _read_run(folder: Path) -> None:

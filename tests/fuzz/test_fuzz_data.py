@@ -82,6 +82,13 @@ def test_ids_beyond_the_vocabulary_are_refused(data):
         _ = open_shards(data).shards[0].source_ids
 
 
+def test_a_vocabulary_of_another_size_than_the_manifest_says_is_refused(data):
+    assert open_shards(data).load_vocab().size == 330
+    rewrite(data, lambda values: values["vocab"].update(size=10**12))
+    with pytest.raises(DragomanError, match="330 pieces, not"):
+        open_shards(data).load_vocab()
+
+
 def test_sentences_that_are_no_text_are_refused_whatever_the_manifest_says(data):
     entry = open_shards(data).dev_sets[0]
     entry.source_path.write_bytes(b"\xff\n" * entry.num_pairs)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from dragoman.containment import is_inside
 from dragoman.data.manifest import EvalInfo, Manifest, ShardInfo, read_manifest
 from dragoman.errors import DragomanError
 from dragoman.hashing import file_sha256
+
+if TYPE_CHECKING:
+    from dragoman.data.vocab import Vocab
 
 ID_TYPE = np.dtype("<u2")
 MAX_LENGTH = 65_535  # of a side, EOS included: a length is a uint16
@@ -121,6 +124,16 @@ class ShardSet:
     @property
     def vocab_path(self) -> Path:
         return self.folder / VOCAB_NAME
+
+    def load_vocab(self) -> "Vocab":
+        """The vocabulary, of as many pieces as the ids were held against."""
+        from dragoman.data.vocab import Vocab  # SentencePiece, which those who only look at a folder do without
+
+        vocab, size = Vocab.load(self.vocab_path), self.manifest.vocab.size
+        if vocab.size != size:
+            problem = f"{self.vocab_path} has {vocab.size:,} pieces, not {size:,}"
+            raise DragomanError(f"the data folder is damaged: {problem}", COPY_ANEW)
+        return vocab
 
     @property
     def dev_sets(self) -> list[EvalSet]:

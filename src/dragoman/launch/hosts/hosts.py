@@ -13,7 +13,7 @@ from typing import Annotated, Any, cast
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from dragoman.errors import DragomanError
-from dragoman.recipe import UNREADABLE
+from dragoman.recipe import UNREADABLE, shown
 
 SYNTAX = "for example --hosts a,b:2,user@c (b with two workers), or --hosts hosts.toml"
 KEYS = ("name", "ssh", "port", "workers", "gpus", "price", "address", "python")
@@ -120,7 +120,7 @@ def _explain(error: ValidationError, origin: str) -> DragomanError:
         near = difflib.get_close_matches(key, KEYS, n=1)
         meant = f", did you mean {near[0]!r}?" if near else ""
         return DragomanError(f"{origin}: unknown key {key!r}{meant}", f"a host has {', '.join(KEYS)}")
-    given = "" if first["type"] == "missing" else f", not {first['input']!r}"
+    given = "" if first["type"] == "missing" else f", not {shown(first['input'])}"
     return DragomanError(f"{origin}: {key}: {first['msg']}{given}", f"a host has {', '.join(KEYS)}")
 
 
