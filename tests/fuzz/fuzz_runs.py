@@ -29,6 +29,7 @@ from dragoman.errors import DragomanError
 
 ROOM_BYTES = 1 << 30  # more than the damaged files could ever need, less than what they claim
 MAX_SECONDS = 20.0  # of one input; what takes longer hangs
+STATM = Path("/proc/self/statm")
 Tree = dict[str, tuple[int, int, bytes]]
 
 
@@ -142,8 +143,11 @@ def _restore(valid: Path, tried: Path, name: str) -> None:
 @contextlib.contextmanager
 def _limited_memory() -> Generator[None]:
     """Whoever asks for what a header claims gets a MemoryError, which is no DragomanError."""
+    if not STATM.exists():  # no Linux
+        yield
+        return
     before = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    used = int(STATM.read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + ROOM_BYTES, before[1]))
     try:
         yield
