@@ -21,9 +21,13 @@ def write_sample_run(path: Path, num_steps: int = NUM_STEPS, created: float = 10
     write_steps(folder, 1, num_steps)
     write_checkpoint(folder, num_steps)
     folder.set_pointer("last", num_steps)
+    write_control_of_two(folder)
+    return folder
+
+
+def write_control_of_two(folder: RunFolder) -> None:
     members = tuple({"name": name, "address": f"10.0.0.{number}"} for number, name in enumerate("ab", start=1))
     write_control(folder, Control("ended", 1, 1, 0.0, "a", "10.0.0.1", 1, members, exit_code=0))
-    return folder
 
 
 def write_steps(folder: RunFolder, first: int, last: int, ranks: tuple[int, ...] = (0, 1)) -> None:

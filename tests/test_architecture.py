@@ -26,13 +26,14 @@ LAYERS = (
     ("run", "score"),
     ("recipe",),
     ("config",),
-    ("units", "errors", "hashing", "allocator"),
+    ("units", "errors", "hashing", "containment", "allocator"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 TORCH_FREE = (
     "units",
     "errors",
     "hashing",
+    "containment",
     "allocator",
     "config",
     "recipe",

@@ -8,8 +8,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Share = Annotated[float, Field(ge=0, lt=1)]
-Positive = Annotated[int, Field(ge=1)]
-Natural = Annotated[int, Field(ge=0)]
+LARGEST = 2**53  # whole numbers beyond are not exact as floats, and overflow some of what computes with them
+Positive = Annotated[int, Field(ge=1, le=LARGEST)]
+Natural = Annotated[int, Field(ge=0, le=LARGEST)]
+Seed = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
 
 FilterName = Literal["empty", "too_long", "length_ratio", "identical", "non_letters", "wrong_script", "wrong_language"]
 DEFAULT_FILTERS: tuple[FilterName, ...] = (
@@ -25,7 +27,7 @@ DEFAULT_FILTERS: tuple[FilterName, ...] = (
 class Section(BaseModel):
     """Strict: no unknown keys, no silent conversion, no change after reading."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class DataConfig(Section):
@@ -46,7 +48,7 @@ class DataConfig(Section):
     remove_overlap: bool = Field(True, description="drop training pairs that occur in a dev or test set")
     held_out_pairs: Positive = Field(2_000, description="size of dev and of test when none is given")
     shard_pairs: Positive = Field(1_000_000, description="most pairs in a shard, the block of the batch plan")
-    seed: int = Field(1, description="seed of the shuffle and of every sample")
+    seed: Seed = Field(1, description="seed of the shuffle and of every sample")
 
 
 class VocabConfig(Section):
@@ -73,7 +75,9 @@ class ModelConfig(Section):
     attention_bias: bool = Field(True, description="biases in the attention projections")
     dropout: Share = Field(0.1, description="on embeddings and sublayer outputs")
     ffn_dropout: Share = Field(0.1, description="on feed-forward activations")
-    max_positions: Positive = Field(1_024, description="longest sequence the position table covers, in pieces")
+    max_positions: Annotated[int, Field(ge=1, le=65_536)] = Field(
+        1_024, description="longest sequence the position table covers, in pieces"
+    )
 
     @model_validator(mode="after")
     def _can_be_exported(self) -> "ModelConfig":
@@ -131,7 +135,7 @@ class TrainConfig(Section):
     max_steps: Positive = Field(100_000, description="optimizer updates in all")
     max_minutes: Annotated[float, Field(ge=0)] = Field(0.0, description="wall-clock limit over all attempts; 0: none")
     patience: Natural = Field(0, description="stop after so many evaluations without a better dev loss; 0: never")
-    seed: int = Field(1, description="seed of weights, batch order and dropout")
+    seed: Seed = Field(1, description="seed of weights, batch order and dropout")
     label_smoothing: Share = Field(0.1, description="probability spread over the whole vocabulary")
     precision: Literal["fp32", "bf16", "fp16", "fp64", "auto"] = Field(
         "auto", description="auto: bf16 on a GPU that has it, fp16 on an older one, fp32 on a CPU; fp64 is for tests"

@@ -11,12 +11,17 @@ class DragomanError(Exception):
     exit_code = 2
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = _printable(message)
+        self.hint = _printable(hint)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
+def _printable(text: str) -> str:
+    """Messages quote files: what would steer a terminal, or cannot be written to one, becomes a question mark."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in text)
 
 
 class CheckFailed(DragomanError):

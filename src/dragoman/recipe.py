@@ -17,6 +17,10 @@ from pydantic_core import ErrorDetails
 from dragoman.config import Recipe
 from dragoman.errors import DragomanError
 
+# What TOML's reader raises: ValueError for thousands of digits too, RecursionError for lists in lists in lists.
+UNREADABLE = (ValueError, RecursionError)
+_SHOWN_CHARS = 80  # of a value that is refused
+
 
 def shipped_recipes() -> list[str]:
     """Names of the recipes that come with Dragoman."""
@@ -29,7 +33,7 @@ def load_recipe(name_or_path: str, changes: Sequence[str] = ()) -> Recipe:
     text, origin = _read_text(name_or_path)
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except UNREADABLE as error:
         raise DragomanError(f"{origin} is not valid TOML: {error}", "mend that line of the recipe") from None
     values.setdefault("name", Path(name_or_path).stem)
     for change in changes:
@@ -74,7 +78,7 @@ def _read_text(name_or_path: str) -> tuple[str, str]:
         resource = resources.files("dragoman") / "recipes" / f"{name_or_path}.toml"
         return resource.read_text(encoding="utf-8"), f"recipe {name_or_path}"
     path = Path(name_or_path)
-    if not path.is_file():
+    if not _is_file(path):
         names = shipped_recipes()
         raise DragomanError(
             f"there is no recipe {name_or_path!r}{_did_you_mean(name_or_path, names)}",
@@ -84,6 +88,16 @@ def _read_text(name_or_path: str) -> tuple[str, str]:
         return path.read_text(encoding="utf-8"), str(path)
     except UnicodeDecodeError:
         raise DragomanError(f"{path} is not UTF-8 text", "name a TOML recipe") from None
+    except OSError as error:
+        raise DragomanError(f"cannot read {path}: {error.strerror}", "name a TOML recipe") from None
+
+
+def _is_file(path: Path) -> bool:
+    """False too for what no disk could have: a name that is too long, or has a NUL in it."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _apply_change(values: dict[str, Any], change: str) -> None:
@@ -93,7 +107,7 @@ def _apply_change(values: dict[str, Any], change: str) -> None:
         raise DragomanError(f"--set {change!r} is not key=value", "for example --set optim.warmup_steps=8000")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except UNREADABLE:
         value = text
     *sections, last = key.strip().split(".")
     table = values
@@ -114,11 +128,20 @@ def _explain(error: ValidationError, origin: str) -> DragomanError:
             "`dragoman train --help-recipe` lists every key",
         )
     message = " or ".join([first["msg"].removeprefix("Value error, "), *_other_kinds(errors)])
-    given = "" if isinstance(first["input"], dict) else f", not {json.dumps(first['input'], default=str)}"
+    given = "" if isinstance(first["input"], dict) else f", not {shown(first['input'])}"
     return DragomanError(
         f"{origin}: {key or 'the recipe'}: {message}{given}",
         "`dragoman train --help-recipe` lists every key and its type",
     )
+
+
+def shown(value: Any) -> str:
+    """A value that is refused, as a message may quote it: whatever it is, and however long."""
+    try:
+        text = json.dumps(value, default=str)
+    except UNREADABLE:
+        return "that"
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
 
 
 def _other_kinds(errors: list[ErrorDetails]) -> list[str]:

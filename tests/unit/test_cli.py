@@ -115,3 +115,9 @@ def test_ctrl_c_is_one_word_and_exit_code_130(monkeypatch, capsys):
     monkeypatch.setattr(report, "parse_formats", lambda _: raising(KeyboardInterrupt())())
     assert dragoman_here(monkeypatch, "report", "somewhere") == 130
     assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_message_never_steers_a_terminal_and_can_always_be_written():
+    error = DragomanError("there is no \x1b[31m\ud800 file", "a\tb")
+    assert error.message == "there is no ?[31m? file"
+    assert error.hint == "a?b"

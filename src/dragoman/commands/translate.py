@@ -63,11 +63,17 @@ def _open(file: Path | None) -> IO[bytes]:
 
 
 def _decoded(stream: IO[bytes], file: Path | None) -> Iterator[str]:
-    for number, line in enumerate(stream, start=1):
+    from dragoman.data.corpus import MAX_LINE_BYTES
+
+    name = "standard input" if file is None else str(file)
+    lines = iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b"")
+    for number, line in enumerate(lines, start=1):
+        if len(line) > MAX_LINE_BYTES:
+            problem = f"{name}, line {number}: longer than {MAX_LINE_BYTES:,} bytes"
+            raise DragomanError(problem, "put one sentence on a line")
         try:
             yield line.decode().rstrip("\r\n")
         except UnicodeDecodeError:
-            name = "standard input" if file is None else str(file)
             raise DragomanError(f"{name}, line {number}: not valid UTF-8", "convert the text to UTF-8") from None
 
 

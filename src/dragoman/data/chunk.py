@@ -86,10 +86,6 @@ def clean_chunk(task: ChunkTask) -> ChunkReport:
     return report
 
 
-def read_report(path: Path) -> ChunkReport:
-    return ChunkReport.model_validate_json(report_path(path).read_bytes())
-
-
 def describe_pairs(pairs: Pairs) -> Rejects:
     """Count first copies only: a rejected pair was one pair, whatever its weight."""
     first = pairs.select(np.flatnonzero(pairs.is_first_copy))

@@ -23,6 +23,9 @@ INVALID_LINE = b"\xff"  # stands for a line that was skipped while reading: neve
 
 # Typical growth when unpacked, for the estimate of disk space and nothing else.
 _GROWTH = {".gz": 3.5, ".xz": 5.0, ".zst": 4.5}
+# MemoryError: an archive may claim to need more than there is.
+_DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zstandard.ZstdError, MemoryError)
+_PACKED_BYTES = 1 << 12  # zstd unpacks all it is given at once, which may be 30,000 times as much
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -150,7 +153,7 @@ def read_blocks(path: Path) -> Iterator[bytes]:
     """The unpacked bytes of a file; a damaged archive is named."""
     try:
         yield from _unpack(path)
-    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
+    except _DAMAGED as error:
         reason = str(error) or type(error).__name__
         raise DragomanError(
             f"{path} is damaged or cut off: {reason}", f"test it with your {path.suffix} tool, fetch it again"
@@ -190,7 +193,7 @@ def _unpack_zstd(path: Path) -> Iterator[bytes]:
     """By hand, because the library's reader takes a cut-off frame for the end of the file."""
     frame: Any = None
     with path.open("rb") as file:
-        while packed := file.read(BLOCK_BYTES):
+        while packed := file.read(_PACKED_BYTES):
             while packed:
                 frame = frame or zstandard.ZstdDecompressor().decompressobj()
                 if block := frame.decompress(packed):

@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,6 +16,8 @@ from dragoman.errors import DragomanError
 
 SCHEMA = 1
 MANIFEST_NAME = "manifest.json"
+# Of files in this very folder: a name with a slash could lead to any file of the machine.
+FileName = Annotated[str, Field(pattern=r"^[^/\x00\n]+$", max_length=200)]
 
 
 class Record(BaseModel):
@@ -76,8 +78,8 @@ class LengthStats(Record):
 
 
 class ShardInfo(Record):
-    name: str
-    num_pairs: int
+    name: FileName
+    num_pairs: Annotated[int, Field(ge=1)]
     source_tokens: int
     target_tokens: int
     source_sha256: str
@@ -86,7 +88,7 @@ class ShardInfo(Record):
 
 
 class EvalInfo(Record):
-    name: str
+    name: FileName
     num_pairs: int
     source_sha256: str
     target_sha256: str
@@ -110,7 +112,7 @@ class Manifest(Record):
     """`manifest.json`, written last: a folder that has one is finished."""
 
     schema_version: Literal[1] = Field(SCHEMA, alias="schema")
-    languages: str = Field(description="source and target, such as en-de")
+    languages: str = Field(pattern="^[^-]+-[^-]+$", description="source and target, such as en-de")
     fingerprint: str = Field(description="sha256 over languages and the hashes of vocabulary, shards and eval sets")
     plan: str = Field(description="sha256 over inputs and settings; the same plan is not prepared twice")
     num_train_pairs: int
@@ -164,8 +166,12 @@ def read_manifest(folder: Path) -> Manifest:
         )
     try:
         return Manifest.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise DragomanError(f"cannot read {path}: {error.strerror}", "copy the folder anew") from None
     except ValidationError as error:
         kinds = {".".join(str(part) for part in entry["loc"]) for entry in error.errors()}
+        if kinds == {""}:
+            raise DragomanError(f"{path} is damaged: it is no JSON object", "copy the folder anew") from None
         raise DragomanError(
             f"{folder} was made by another version of dragoman: its manifest differs in {', '.join(sorted(kinds)[:3])}",
             "prepare the data again, into a new folder",

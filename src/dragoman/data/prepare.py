@@ -14,7 +14,7 @@ from pathlib import Path
 from dragoman.data import catalog, evalsets, shuffle, summary
 from dragoman.data.assembly import assemble
 from dragoman.data.catalog import Named
-from dragoman.data.chunk import ChunkReport, ChunkTask, chunk_path, clean_chunk, read_report, report_path
+from dragoman.data.chunk import ChunkReport, ChunkTask, chunk_path, clean_chunk, report_path
 from dragoman.data.corpus import Corpus, check_inputs, estimate_text_bytes, read_chunks
 from dragoman.data.download import Progress
 from dragoman.data.encoding import MaskRates
@@ -33,7 +33,7 @@ from dragoman.data.request import Request, check_request, plan_fingerprint
 from dragoman.data.shards import VOCAB_NAME, write_eval_set
 from dragoman.data.vocab import adopt_vocab
 from dragoman.data.workers import Workers, start_workers
-from dragoman.data.workfolder import WorkFolder, check_room, find_finished, open_work
+from dragoman.data.workfolder import WorkFolder, check_room, find_finished, open_work, read_record
 
 PART_BYTES = 16 << 20  # of text, both sides, that a worker holds at once
 # Below this a second process costs more than it wins.
@@ -128,7 +128,7 @@ def _clean(
             done += report.raw_source_bytes + report.raw_target_bytes
             progress("cleaning", done, max(total, done))
         write_atomically(work.chunks_done, b"")
-    reports = [read_report(path) for path in sorted(work.chunks.glob("*.bin"))]
+    reports = [read_record(report_path(path), ChunkReport) for path in sorted(work.chunks.glob("*.bin"))]
     summary.check_not_empty(reports, None)
     return reports
 
@@ -177,7 +177,7 @@ def _learn(
 ) -> int:
     """The vocabulary in the work folder, and the number of lines it was learned from."""
     if work.vocab_facts.is_file():
-        return json.loads(work.vocab_facts.read_text())
+        return read_record(work.vocab_facts, int)
     num_lines = 0
     if request.vocab_path:
         model = adopt_vocab(request.vocab_path)
@@ -208,7 +208,7 @@ def _encode(
     for done, _ in enumerate(workers.run(encode_part, tasks()), start=1):
         progress("encoding", done, len(ranges))
     paths = [work.parts / f"{part_name(number)}.json" for number in range(len(ranges))]
-    return [PartReport.model_validate_json(path.read_bytes()) for path in paths]
+    return [read_record(path, PartReport) for path in paths]
 
 
 def _publish(work: WorkFolder, manifest: Manifest) -> None:

@@ -36,6 +36,7 @@ class Vocab:
         self.processor: Any = _load_processor(path)
         self.size: int = self.processor.get_piece_size()
         _check_special_ids(self.processor, path)
+        self._check_pieces()
 
     @classmethod
     def load(cls, path: Path) -> "Vocab":
@@ -72,6 +73,14 @@ class Vocab:
     def pieces(self) -> list[str]:
         return [self.processor.id_to_piece(index) for index in range(self.size)]
 
+    def _check_pieces(self) -> None:
+        if self.size > MAX_SIZE:
+            raise DragomanError(f"{self.path} has {self.size:,} pieces", f"the most are {MAX_SIZE:,}: ids have 16 bits")
+        try:
+            assert self.pieces
+        except UnicodeDecodeError:
+            raise _not_a_model(self.path) from None
+
     @cached_property
     def piece_bytes(self) -> list[int]:
         """Bytes of each piece as BPE text shows it."""
@@ -96,9 +105,7 @@ class Vocab:
 
         Only in scripts that put spaces between words; elsewhere a whole sentence would look like one.
         """
-        known = "".join(self._known_characters())
-        escaped = re.escape(known)
-        return re.compile(rf"{_SPACED_LETTER}*(?![{escaped}]){_SPACED_LETTER}+|[^\s{escaped}]+")
+        return unknown_text_pattern(self._known_characters())
 
     def _known_characters(self) -> list[str]:
         is_text = [
@@ -107,6 +114,15 @@ class Vocab:
         ]
         pieces = [piece for piece, keep in zip(self.pieces, is_text, strict=True) if keep]
         return sorted({character for piece in pieces for character in piece})
+
+
+def unknown_text_pattern(known: Sequence[str]) -> re.Pattern[str]:
+    """Finds words with a character that is not known, and runs of such signs."""
+    escaped = re.escape("".join(known))
+    letters = re.escape("".join(character for character in known if re.fullmatch(_SPACED_LETTER, character)))
+    # Where a known letter went before, the word was looked through: without this, a word takes its length squared.
+    start = rf"(?<![{letters}])" if letters else ""
+    return re.compile(rf"{start}{_SPACED_LETTER}*(?![{escaped}]){_SPACED_LETTER}+|[^\s{escaped}]+")
 
 
 def learn_vocab(lines: Iterable[str], config: VocabConfig) -> bytes:
@@ -196,7 +212,7 @@ def _load_processor(path: Path) -> Any:
     processor: Any = sentencepiece.SentencePieceProcessor()
     try:
         processor.load_from_serialized_proto(data)
-    except RuntimeError:
+    except (RuntimeError, UnicodeDecodeError):  # of the second kind where its complaint quotes a broken piece
         raise _not_a_model(path) from None
     return processor
 

@@ -12,12 +12,16 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
 
 from dragoman.data.manifest import MANIFEST_NAME, Manifest, read_manifest, write_atomically
 from dragoman.errors import DragomanError
 from dragoman.units import format_bytes
 
 WORK_NAME = ".work"
+T = TypeVar("T")
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -72,7 +76,7 @@ class WorkFolder:
         return self.folder / "seconds.json"
 
     def seconds(self) -> dict[str, float]:
-        return json.loads(self.seconds_path.read_text()) if self.seconds_path.is_file() else {}
+        return read_record(self.seconds_path, dict[str, float]) if self.seconds_path.is_file() else {}
 
     @contextmanager
     def timed(self, stage: str) -> Generator[None]:
@@ -84,6 +88,15 @@ class WorkFolder:
             seconds = self.seconds()
             seconds[stage] = round(seconds.get(stage, 0.0) + time.monotonic() - start, 3)
             write_atomically(self.seconds_path, json.dumps(seconds).encode())
+
+
+def read_record(path: Path, kind: type[T]) -> T:
+    """What is said of a finished piece; the error ends all of the unfinished work, so that the next try starts anew."""
+    try:
+        return cast("T", TypeAdapter(kind).validate_json(path.read_bytes()))
+    except (OSError, ValidationError):
+        problem = f"unfinished work of an earlier attempt is damaged: {path}"
+        raise DragomanError(problem, "run the same command again: it starts anew") from None
 
 
 def find_finished(out: Path, plan: str) -> Manifest | None:
@@ -107,7 +120,7 @@ def open_work(out: Path, plan: str) -> Generator[WorkFolder]:
     is_new_folder = not out.exists()
     plan_path = work.folder / "plan.txt"
     if plan_path.is_file():
-        if plan_path.read_text() != plan:
+        if plan_path.read_bytes() != plan.encode():
             raise DragomanError(
                 f"{out} holds unfinished work on other input or with other settings",
                 "name another --out, or remove that folder",

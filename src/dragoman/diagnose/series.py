@@ -21,6 +21,7 @@ _TIMING_FIELDS = (
     "step", "rank", "attempt", "time", *(f"{part}_seconds" for part in PARTS),
     "wall_seconds", "sent_bytes", "card_sent_bytes", "exchange_start",
 )  # fmt: skip
+MAX_OFFSET_SECONDS = 1e12  # between two clocks: more is damage
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def clock_offsets_of(host: str, events: Sequence[Event]) -> tuple[Floats, Floats
     for event in events:
         offsets = event.detail.get("offsets") if event.kind == "clocks" else None
         value = offsets.get(host) if isinstance(offsets, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        if isinstance(value, int | float) and np.isfinite(value):
+        if isinstance(value, int | float) and abs(value) < MAX_OFFSET_SECONDS:  # which no NaN is either
             known.append((event.time, float(value)))
     known.sort()
     return np.array([time for time, _ in known]), np.array([offset for _, offset in known])

@@ -1,6 +1,8 @@
 """Weights as files: safetensors only, so that a model from a stranger can be opened without running its code."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -17,10 +19,28 @@ def save_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
 
 def load_tensors(path: Path) -> dict[str, torch.Tensor]:
     """Read them back; a damaged file is the user's to mend."""
-    try:
+    with _told(path):
         return load_file(path)
+
+
+@contextmanager
+def _told(path: Path) -> Generator[None]:
+    try:
+        yield
     except (SafetensorError, OSError) as error:
-        raise DragomanError(f"{path} cannot be read: {error}", "use another checkpoint") from None
+        reason = " ".join(str(error).split())  # it quotes names, which may hold anything
+        raise DragomanError(f"{path} cannot be read: {reason}", "use another checkpoint") from None
+
+
+def check_size(path: Path, num_parameters: int) -> None:
+    """Refuse weights that are fewer than the model's, by their header alone: before a model is made in memory."""
+    with _told(path), safe_open(path, framework="pt") as file:
+        held = sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+    if held < num_parameters:
+        raise DragomanError(
+            f"{path} does not fit the model: it holds {held:,} parameters, not {num_parameters:,}",
+            "use the recipe the weights were trained with",
+        )
 
 
 def load_weights(model: torch.nn.Module, path: Path) -> None:
@@ -40,10 +60,18 @@ def load_weights(model: torch.nn.Module, path: Path) -> None:
 def average_files(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
     """The mean of several weight files, one in memory at a time."""
     total: dict[str, torch.Tensor] = {}
+    dtypes: dict[str, torch.dtype] = {}
     for path in paths:
-        with safe_open(path, framework="pt") as file:
-            for name in file.keys():  # noqa: SIM118  (not a dictionary)
-                tensor = file.get_tensor(name).double()
-                total[name] = tensor if name not in total else total[name].add_(tensor)
-    dtypes = {name: tensor.dtype for name, tensor in load_tensors(paths[0]).items()}
+        with _told(path), safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dictionary)
+        _check_alike(tensors, total or tensors, path)
+        for name, tensor in tensors.items():
+            total[name] = total[name].add_(tensor) if name in total else tensor.double()
+            dtypes.setdefault(name, tensor.dtype)
     return {name: (tensor / len(paths)).to(dtypes[name]) for name, tensor in total.items()}
+
+
+def _check_alike(tensors: dict[str, torch.Tensor], others: dict[str, torch.Tensor], path: Path) -> None:
+    shapes, expected = ({name: tensor.shape for name, tensor in side.items()} for side in (tensors, others))
+    if shapes != expected:
+        raise DragomanError(f"{path} has other tensors than the checkpoints before it", "use another checkpoint")

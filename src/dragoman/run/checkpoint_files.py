@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from dragoman.containment import is_inside
 from dragoman.hashing import file_sha256
 
 WEIGHTS, OPTIMIZER, STATE, RECIPE, VOCAB = (
@@ -28,11 +29,13 @@ def find_damage(path: Path) -> str | None:
         if state.pop("sha256") != state_digest(state):
             return f"{STATE} has other values than were written"
         for name, entry in state["files"].items():
+            if not is_inside(path, name):
+                return f"{STATE} names {name!r}, which is no file of a checkpoint"
             if not (path / name).is_file():
                 return f"{name} is missing"
             if file_sha256(path / name) != entry["sha256"]:
                 return f"{name} has other bytes than were written"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return f"{STATE} cannot be read: {error}"
     return None
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from dragoman.containment import is_inside
 from dragoman.errors import DragomanError
 from dragoman.run.checkpoint_files import find_damage, rank_file
 from dragoman.run.folder import POINTERS, RunFolder
@@ -64,5 +65,5 @@ def _loose_pointers(folder: RunFolder) -> list[str]:
     return [
         f"checkpoints/{link.name} leads to {link.readlink()}, which is not here"
         for link in links
-        if link.is_symlink() and not link.exists()
+        if link.is_symlink() and not (link.exists() and is_inside(link.parent, link.name))
     ]

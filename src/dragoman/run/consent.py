@@ -32,7 +32,7 @@ def open_question(folder: RunFolder) -> str | None:
     """What waits for an answer, if anything does."""
     try:
         return None if _answer(folder).exists() else _question(folder).read_text(encoding="utf-8")
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 

@@ -5,10 +5,12 @@ import json
 import signal
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import psutil
+from pydantic import Field, TypeAdapter, ValidationError
 
 from dragoman.errors import DragomanError
 from dragoman.run.folder import RunFolder, is_held, replaced_file
@@ -20,6 +22,7 @@ INTERRUPTED, PREEMPTED, LOST_PEER = 130, 143, 75
 WARNINGS = (signal.SIGTERM, signal.SIGUSR1)  # of schedulers and clouds, to whichever process of a run: save and leave
 CONTROL = "control.json"
 HOSTS_LOG = "hosts.log"
+MAX_PID = 2**31 - 1
 CONTROLLER_LOCK = ".controller.lock"  # held by a controller as long as it lives
 CONTROLLER = "dragoman.launch.control.controller"
 
@@ -30,7 +33,7 @@ class Control:
 
     state: State
     attempt: int
-    pid: int
+    pid: Annotated[int, Field(ge=1, le=MAX_PID)]
     pid_started: float  # when that process began: a number may be given out again
     host: str
     address: str
@@ -58,12 +61,15 @@ def write_control(folder: RunFolder, control: Control) -> None:
 def read_control(folder: RunFolder) -> Control | None:
     """None where there is none, or none that can be read; keys of later versions are passed over."""
     try:
-        values: Any = json.loads(control_path(folder).read_text(encoding="utf-8"))
-        known: dict[str, Any] = {key: value for key, value in values.items() if key in Control.__dataclass_fields__}
-        known["members"] = tuple(known.get("members", ()))
-        return Control(**known)
-    except (OSError, ValueError, TypeError, AttributeError):
+        control = _adapter().validate_json(control_path(folder).read_bytes())
+    except (OSError, ValidationError):
         return None
+    return control if all(isinstance(member.get("name"), str) for member in control.members) else None
+
+
+@cache
+def _adapter() -> TypeAdapter[Control]:
+    return TypeAdapter(Control)
 
 
 def is_alive(control: Control, folder: RunFolder) -> bool:

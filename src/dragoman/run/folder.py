@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Literal
 from urllib.parse import quote
 
+from dragoman.containment import is_inside
 from dragoman.errors import DragomanError
 
 Pointer = Literal["best-loss", "best-bleu", "last"]
@@ -117,9 +118,9 @@ class RunFolder:
         fresh.replace(link)
 
     def pointed_step(self, name: Pointer) -> int | None:
-        """The step that `checkpoints/NAME` leads to; None where the pointer or its checkpoint is missing."""
+        """The step that `checkpoints/NAME` leads to; None where either is missing, or the pointer leads elsewhere."""
         link = self.checkpoints_path / name
-        if not link.is_symlink() or not link.exists():
+        if not link.is_symlink() or not is_inside(self.checkpoints_path, name) or not link.exists():
             return None
         return parse_step(link.readlink().name)
 

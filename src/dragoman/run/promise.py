@@ -7,14 +7,16 @@ import dataclasses
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from dragoman.errors import DragomanError
 from dragoman.run.folder import replaced_file
+from dragoman.run.samples import Seconds, Whole
 
 SCHEMA = 1
+Amount = Annotated[float, Field(ge=-1e24, le=1e24)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,25 +25,25 @@ class PairSpeed:
 
     source: str
     target: str
-    alone_bytes_per_second: float
-    both_bytes_per_second: float | None = None
+    alone_bytes_per_second: Amount
+    both_bytes_per_second: Amount | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SumTime:
     """How long all ranks took to sum so many bytes (fp32), as the exchange will do it."""
 
-    num_bytes: int
-    seconds: float
+    num_bytes: Whole
+    seconds: Seconds
 
 
 @dataclass(frozen=True, slots=True)
 class LinkProfile:
     """The network between the hosts. `bytes_per_second` is out of the slowest host while as much comes in."""
 
-    bytes_per_second: float
-    latency_seconds: float  # of a sum of one number
-    alone_bytes_per_second: float | None = None  # slowest pair, one way only
+    bytes_per_second: Amount
+    latency_seconds: Seconds  # of a sum of one number
+    alone_bytes_per_second: Amount | None = None  # slowest pair, one way only
     interfaces: dict[str, str] = field(default_factory=dict[str, str])  # host -> card
     card_bits_per_second: dict[str, int] = field(default_factory=dict[str, int])  # host -> what its card says
     pairs: tuple[PairSpeed, ...] = ()
@@ -55,19 +57,19 @@ class ComputeProfile:
     recipe_hash: str
     device: str  # cpu, or the name of the GPU
     precision: str
-    num_parameters: int
-    num_microbatches: int  # of a step, over all ranks
-    forward_seconds: float  # of one microbatch
-    backward_seconds: float
-    optimizer_seconds: float  # of a step
-    num_local_ranks: int  # per host
-    local_sum_seconds: float = 0.0  # the gradient summed between the ranks of one host
-    peak_flops: float | None = None  # per rank and second: a large matrix product, measured
+    num_parameters: Whole
+    num_microbatches: Whole  # of a step, over all ranks
+    forward_seconds: Seconds  # of one microbatch
+    backward_seconds: Seconds
+    optimizer_seconds: Seconds  # of a step
+    num_local_ranks: Whole  # per host
+    local_sum_seconds: Seconds = 0.0  # the gradient summed between the ranks of one host
+    peak_flops: Amount | None = None  # per rank and second: a large matrix product, measured
     method_seconds: dict[str, float] = field(default_factory=dict[str, float])  # arithmetic of an exchange, by name
-    target_tokens: int = 0  # of a step; 0: not said
-    vocab_size: int = 0  # of the text it was timed with; 0: not said
+    target_tokens: Whole = 0  # of a step; 0: not said
+    vocab_size: Whole = 0  # of the text it was timed with; 0: not said
     kernels: str = "torch"  # as in the manifest of a run
-    gpu_free_bytes: int | None = None  # that the poorest rank has for training, model included; None: no GPUs
+    gpu_free_bytes: Whole | None = None  # that the poorest rank has for training, model included; None: no GPUs
     recomputes: bool = False  # activations, as in the manifest
 
 
@@ -77,20 +79,20 @@ class HostProfile:
 
     name: str
     cpu: str = ""
-    num_cores: int = 0
-    memory_bytes: int = 0
+    num_cores: Whole = 0
+    memory_bytes: Whole = 0
     gpus: tuple[str, ...] = ()
-    num_ranks: int = 1
-    price_per_hour: float | None = None
-    disk_bytes_per_second: float | None = None  # written and synced
-    disk_free_bytes: int | None = None
+    num_ranks: Whole = 1
+    price_per_hour: Amount | None = None
+    disk_bytes_per_second: Amount | None = None  # written and synced
+    disk_free_bytes: Whole | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
     """What `doctor`, or `train` before its first step, measured."""
 
-    time: float
+    time: Seconds
     hosts: tuple[HostProfile, ...] = ()
     link: LinkProfile | None = None
     compute: ComputeProfile | None = None
@@ -102,10 +104,10 @@ class Profile:
 class StepSplit:
     """One step, where its time goes."""
 
-    compute_seconds: float  # forward, backward, and the arithmetic of the exchange
-    exchange_seconds: float  # waiting for the exchange
-    optimizer_seconds: float
-    data_seconds: float = 0.0
+    compute_seconds: Seconds  # forward, backward, and the arithmetic of the exchange
+    exchange_seconds: Seconds  # waiting for the exchange
+    optimizer_seconds: Seconds
+    data_seconds: Seconds = 0.0
 
     @property
     def total_seconds(self) -> float:
@@ -121,7 +123,7 @@ class Stage:
     """One stretch of the timeline: download, prepare, push, train, evaluate, save."""
 
     name: str
-    seconds: float
+    seconds: Seconds
     how: str = ""  # measured, estimated from ..., known from the data folder
 
 
@@ -129,9 +131,9 @@ class Stage:
 class Cost:
     """In `currency`; None where no price is known."""
 
-    machines: float | None = None
-    traffic: float | None = None
-    storage: float | None = None
+    machines: Amount | None = None
+    traffic: Amount | None = None
+    storage: Amount | None = None
     currency: str = "$"
 
     @property
@@ -145,9 +147,9 @@ class WhatIf:
     """The same training done otherwise."""
 
     name: str  # one machine; link x2; dense bf16; 4 hosts; batch x2
-    step_seconds: float
-    run_seconds: float  # to see as much text
-    cost: float | None
+    step_seconds: Seconds
+    run_seconds: Seconds  # to see as much text
+    cost: Amount | None
     limit: str  # compute, exchange, optimizer or data: the largest part
     note: str = ""
 
@@ -156,34 +158,34 @@ class WhatIf:
 class Prediction:
     """What a plan promises."""
 
-    time: float
+    time: Seconds
     is_measured: bool  # from a profile; else estimated from tables, as a range
     recipe: str
-    num_hosts: int
-    num_ranks: int
+    num_hosts: Whole
+    num_ranks: Whole
     method: str  # dense fp32, powersgd, diloco sign every 4
-    num_steps: int
+    num_steps: Whole
     step: StepSplit
-    low_step_seconds: float
-    high_step_seconds: float
-    sent_bytes: int  # out of each host in a step, as much comes in
+    low_step_seconds: Seconds
+    high_step_seconds: Seconds
+    sent_bytes: Whole  # out of each host in a step, as much comes in
     formula: str  # of sent_bytes, with its numbers
-    bytes_per_second: float | None  # of the link, as counted on
-    floor_seconds: float | None  # sent_bytes / bytes_per_second
-    train_seconds: float  # steps alone
-    total_seconds: float  # the whole timeline
+    bytes_per_second: Amount | None  # of the link, as counted on
+    floor_seconds: Seconds | None  # sent_bytes / bytes_per_second
+    train_seconds: Seconds  # steps alone
+    total_seconds: Seconds  # the whole timeline
     timeline: tuple[Stage, ...] = ()
-    num_epochs: float | None = None
+    num_epochs: Amount | None = None
     cost: Cost = Cost()
-    price_per_hour: float | None = None
+    price_per_hour: Amount | None = None
     checkpoint_files: dict[str, int] = field(default_factory=dict[str, int])  # name -> bytes
-    disk_bytes: int = 0  # checkpoints kept and records, at the end
-    single_host_step_seconds: float | None = None  # the same step on one of the hosts alone
+    disk_bytes: Whole = 0  # checkpoints kept and records, at the end
+    single_host_step_seconds: Seconds | None = None  # the same step on one of the hosts alone
     what_if: tuple[WhatIf, ...] = ()
     break_even: str = ""  # in a sentence: from which link on the second host pays
     line: str = ""  # all of it in one line
     notes: tuple[str, ...] = ()  # what was assumed
-    num_microbatches: int | None = None  # of a step, over all ranks
+    num_microbatches: Whole | None = None  # of a step, over all ranks
     schema: int = SCHEMA
 
 

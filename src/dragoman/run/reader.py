@@ -137,7 +137,7 @@ def read_manifest(folder: RunFolder) -> Manifest:
     path = folder.manifest_path
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DragomanError(f"cannot read {path}: {error}", "fetch the run again, or mend the file") from None
     schema = cast("dict[str, Any]", values).get("schema") if isinstance(values, dict) else None
     if schema != SCHEMA:

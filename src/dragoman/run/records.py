@@ -7,13 +7,14 @@ import dataclasses
 import json
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
-from dragoman.run.samples import SystemSample
+from dragoman.run.samples import Seconds, SystemSample, Whole
 
 SCHEMA = 1
+NumRanks = Annotated[int, Field(ge=0, le=1_000_000)]  # lists are made of so many
 
 EventKind = Literal[
     "started", "resumed", "changed", "clocks", "checkpoint", "best", "finding", "stopped", "finished", "warning"
@@ -24,40 +25,40 @@ EventKind = Literal[
 class StepRecord:
     """One optimizer update, all ranks together; a line of `steps.jsonl`, written by rank 0."""
 
-    attempt: int
-    time: float  # unix seconds at the end of the step
-    step: int
+    attempt: Whole
+    time: Seconds  # unix seconds at the end of the step
+    step: Whole
     loss: float  # per target token, with dropout and label smoothing
     nll: float  # per target token, with dropout, without smoothing
     learning_rate: float
     gradient_norm: float  # before clipping
-    source_tokens: int
-    target_tokens: int
-    num_sentences: int
-    step_seconds: float  # without validation and checkpoint
+    source_tokens: Whole
+    target_tokens: Whole
+    num_sentences: Whole
+    step_seconds: Seconds  # without validation and checkpoint
 
 
 @dataclass(frozen=True, slots=True)
 class TimingRecord:
     """Where one rank's time went in one step; a line of `timing.rank-NNN.jsonl`. Parts sum to the wall."""
 
-    attempt: int
-    time: float
-    step: int
-    rank: int
+    attempt: Whole
+    time: Seconds
+    step: Whole
+    rank: Whole
     host: str
-    data_seconds: float
-    forward_seconds: float
-    backward_seconds: float
-    exchange_seconds: float  # what the step waited for the exchange, not what overlapped with computing
-    optimizer_seconds: float
-    validation_seconds: float
-    checkpoint_seconds: float
-    other_seconds: float
-    wall_seconds: float
-    sent_bytes: int = 0  # what the exchange sent in this step, by its own count
-    card_sent_bytes: int | None = None  # what left the network card meanwhile; on one rank of each host
-    exchange_start: float | None = None  # unix seconds by this host's clock; None where a rank has no peers
+    data_seconds: Seconds
+    forward_seconds: Seconds
+    backward_seconds: Seconds
+    exchange_seconds: Seconds  # what the step waited for the exchange, not what overlapped with computing
+    optimizer_seconds: Seconds
+    validation_seconds: Seconds
+    checkpoint_seconds: Seconds
+    other_seconds: Seconds
+    wall_seconds: Seconds
+    sent_bytes: Whole = 0  # what the exchange sent in this step, by its own count
+    card_sent_bytes: Whole | None = None  # what left the network card meanwhile; on one rank of each host
+    exchange_start: Seconds | None = None  # unix seconds by this host's clock; None where a rank has no peers
     is_sampled: bool = True  # False where the split is only known of the nearest sampled step
 
 
@@ -65,9 +66,9 @@ class TimingRecord:
 class EvalRecord:
     """One dev set at one step; a line of `evals.jsonl`. Losses here are without dropout and smoothing."""
 
-    attempt: int
-    time: float
-    step: int
+    attempt: Whole
+    time: Seconds
+    step: Whole
     dev_set: str
     loss: float  # negative log-likelihood per target token
     train_loss: float | None  # the same measure on fixed training pairs; on the first dev set only
@@ -75,23 +76,23 @@ class EvalRecord:
     chrf: float | None
     bleu_signature: str | None
     chrf_signature: str | None
-    num_sentences: int
-    num_decoded: int
-    target_tokens: int
-    loss_seconds: float
-    decode_seconds: float
+    num_sentences: Whole
+    num_decoded: Whole
+    target_tokens: Whole
+    loss_seconds: Seconds
+    decode_seconds: Seconds
 
 
 @dataclass(frozen=True, slots=True)
 class EvalSentence:
     """One sentence of an evaluation; a line of `evals/step-NNNNNNNN/DEVSET.jsonl`."""
 
-    index: int
+    index: Whole
     source: str
     reference: str
     hypothesis: str | None  # None where it was not decoded
     nll_sum: float
-    target_tokens: int
+    target_tokens: Whole
 
 
 def _no_detail() -> dict[str, Any]:
@@ -102,10 +103,10 @@ def _no_detail() -> dict[str, Any]:
 class Event:
     """Something that happened once; a line of `events.jsonl`."""
 
-    attempt: int
-    time: float
+    attempt: Whole
+    time: Seconds
     kind: str  # an EventKind; a newer version may know more
-    step: int
+    step: Whole
     detail: dict[str, Any] = field(default_factory=_no_detail)
 
 
@@ -119,22 +120,22 @@ class Host:
 
     name: str
     cpu: str = ""
-    num_cores: int = 0
-    memory_bytes: int = 0
+    num_cores: Whole = 0
+    memory_bytes: Whole = 0
     gpus: tuple[str, ...] = ()
-    num_ranks: int = 0
+    num_ranks: Whole = 0
     interface: str | None = None  # the network card that carries the exchange
-    card_bits_per_second: int | None = None  # what that card says its link runs at
+    card_bits_per_second: Whole | None = None  # what that card says its link runs at
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One start of the run: the command typed, and how many ranks it had."""
 
-    attempt: int
-    time: float
+    attempt: Whole
+    time: Seconds
     command: str
-    world_size: int
+    world_size: NumRanks
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +143,12 @@ class SideSize:
     """How much text one side of the training set is: as given, after cleaning, and as pieces."""
 
     language: str
-    raw_bytes: int = 0
-    raw_lines: int = 0
-    clean_bytes: int = 0
-    clean_lines: int = 0
-    bpe_bytes: int = 0
-    num_tokens: int = 0
+    raw_bytes: Whole = 0
+    raw_lines: Whole = 0
+    clean_bytes: Whole = 0
+    clean_lines: Whole = 0
+    bpe_bytes: Whole = 0
+    num_tokens: Whole = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +158,16 @@ class DataSummary:
     path: str
     fingerprint: str  # changes when any shard or the vocabulary does
     languages: str  # en-de
-    num_pairs: int
+    num_pairs: Whole
     source: SideSize
     target: SideSize
     corpora: dict[str, int] = field(default_factory=dict[str, int])  # name -> pairs kept
     dev_sets: dict[str, int] = field(default_factory=dict[str, int])  # name -> pairs
     test_sets: dict[str, int] = field(default_factory=dict[str, int])
-    vocab_size: int = 0
+    vocab_size: Whole = 0
     rejected: dict[str, int] = field(default_factory=dict[str, int])  # reason -> pairs, all corpora together
     removes_overlap: bool = True  # pairs of dev and test sets were taken out of the training set
-    num_too_long: int = 0  # pairs longer than the recipe trains on
+    num_too_long: Whole = 0  # pairs longer than the recipe trains on
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ class Exchange:
     """How the ranks stay together: the settings in force, why, and what was measured to choose them."""
 
     settings: dict[str, Any]  # a recipe's `sync` section without auto
-    num_hosts: int
+    num_hosts: Whole
     reasons: list[str] = field(default_factory=list[str])
     measured: dict[str, float] = field(default_factory=dict[str, float])
 
@@ -184,21 +185,21 @@ class Manifest:
     """What the run is: settings, machines, data, versions; `manifest.json`."""
 
     name: str
-    created: float  # unix seconds
+    created: Seconds  # unix seconds
     recipe: dict[str, Any]  # resolved: every setting, defaults included
     recipe_hash: str
     versions: dict[str, str]  # dragoman, python, torch, numpy, ...
-    world_size: int
+    world_size: NumRanks
     device: str  # cpu, cuda
     precision: str  # fp32, bf16
-    num_parameters: int
+    num_parameters: Whole
     data: DataSummary
     hosts: tuple[Host, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     exchange: Exchange | None = None
     kernels: str = "torch"  # fused; or torch, and why where there is a GPU: `torch (Triton is not installed)`
     recomputes: bool = False  # whether activations were computed again on the way back
-    num_microbatches: int | None = None  # of a step, in the latest attempt; None: the recipe names it
+    num_microbatches: Whole | None = None  # of a step, in the latest attempt; None: the recipe names it
     git_commit: str | None = None
     price_per_hour: float | None = None  # of all machines together
     currency: str | None = None

@@ -8,15 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import torch
 
-from dragoman.config import Recipe
+from dragoman.config import ModelConfig, Recipe
 from dragoman.dist.world import World
+from dragoman.errors import DragomanError
 from dragoman.model.flat import FlatModel
 from dragoman.model.fused.support import fused_obstacle
+from dragoman.model.size import size_of
 from dragoman.model.transformer import Transformer, initialize
 from dragoman.model.weights import load_weights
 from dragoman.train.scale import LossScale
+from dragoman.units import format_bytes
 
 if TYPE_CHECKING:
     from dragoman.model.fused.transformer import FusedTransformer
@@ -63,6 +67,7 @@ def build_model(
     autocast = nullcontext if half is None else partial(torch.autocast, device.type, half)
     if recipe.train.deterministic:
         make_deterministic()
+    _refuse_giant(recipe.model, vocab_size)
     model = Transformer(recipe.model, vocab_size)
     model.recomputes = recomputes
     initialize(model, recipe.train.seed)
@@ -74,6 +79,17 @@ def build_model(
     fused = None if obstacle else _fuse(model, flat, recipe.train.deterministic)
     scale = LossScale(device) if precision == "fp16" else None
     return Built(model, flat, precision, scale, autocast, fused, obstacle)
+
+
+def _refuse_giant(config: ModelConfig, vocab_size: int) -> None:
+    """A slip of the keyboard asks for terabytes: said before they are asked for."""
+    table_bytes = 8 * config.max_positions * config.d_model
+    needed, there = 4 * size_of(config, vocab_size).num_parameters + table_bytes, psutil.virtual_memory().total
+    if needed > there:
+        raise DragomanError(
+            f"the weights alone would take {format_bytes(needed)}, and this machine has {format_bytes(there)}",
+            "make the recipe's model smaller: model.d_model, model.d_ffn or the layers",
+        )
 
 
 def find_obstacle(recipe: Recipe, precision: str, device: torch.device) -> str | None:

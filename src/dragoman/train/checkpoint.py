@@ -5,7 +5,6 @@ Every host writes it to its own disk: the part that all ranks share, and `rank-N
 once every host has written it: then, and not before, `last` leads to it.
 """
 
-import json
 import math
 import shutil
 import uuid
@@ -16,6 +15,7 @@ from pathlib import Path
 from threading import Event
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 
 from dragoman.config import Recipe
 from dragoman.dist.sync import Sync
@@ -216,7 +216,7 @@ class Checkpoints:
         return sorted({step for _, steps in told for step in steps if step <= newest}, reverse=True)
 
     def _restore(self, path: Path, is_here: bool, source: int, notes: list[str]) -> tuple[Progress, list[str]]:
-        progress = self._world.gather(_progress(path) if is_here else None)[source]
+        progress = self._world.gather(read_progress(path) if is_here else None)[source]
         if is_here:
             load_weights(self._model, path / WEIGHTS)
         if self._world.any(not is_here):
@@ -289,9 +289,12 @@ def _passed_over(name: str, told: list[tuple[str, str | None]], sources: Sequenc
     return notes
 
 
-def _progress(path: Path) -> dict[str, object]:
-    state = json.loads((path / STATE).read_text(encoding="utf-8"))
-    return {key: value for key, value in state.items() if key in Progress.__dataclass_fields__}
+def read_progress(path: Path) -> dict[str, object]:
+    """Of a whole checkpoint, whose state may still have been written by a stranger."""
+    try:
+        return asdict(TypeAdapter(Progress).validate_json((path / STATE).read_bytes()))
+    except (OSError, ValidationError):
+        raise DragomanError(f"{path / STATE} does not say how far the run came", "remove that checkpoint") from None
 
 
 def _num_bytes(tensors: Mapping[str, torch.Tensor]) -> int:

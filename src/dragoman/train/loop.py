@@ -8,7 +8,6 @@ import torch
 from dragoman.config import SyncConfig
 from dragoman.data.batches import BatchPlan
 from dragoman.data.shards import open_shards
-from dragoman.data.vocab import Vocab
 from dragoman.dist.landing import landing
 from dragoman.dist.methods import make_sync
 from dragoman.dist.sync import Totals
@@ -36,7 +35,7 @@ def train(job: Job, world: World) -> str:
     began = time.time()
     recipe, folder = job.recipe, job.folder
     data = open_shards(job.data)
-    vocab = Vocab.load(data.vocab_path)
+    vocab = data.load_vocab()
     plan = BatchPlan(data.shards, job.cut_recipe.batch, recipe.train.seed)
     built = build_model(recipe, vocab.size, world.device, job.init, job.recomputes, job.precision)
     model, flat = built.model, built.flat

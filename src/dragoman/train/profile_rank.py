@@ -13,7 +13,6 @@ from typing import Any
 from dragoman.config import Recipe
 from dragoman.data.batches import BatchPlan
 from dragoman.data.shards import open_shards
-from dragoman.data.vocab import Vocab
 from dragoman.dist.probe import measure_link
 from dragoman.dist.world import World
 from dragoman.plan.microbatches import cut
@@ -59,7 +58,7 @@ def _compute(task: ProfileTask, recipe: Recipe, world: World, say: Callable[[str
         shards, vocab_size = [SyntheticShard(recipe)], recipe.vocab.size
     else:
         data = open_shards(Path(task.data).expanduser())
-        shards, vocab_size = data.shards, Vocab.load(data.vocab_path).size
+        shards, vocab_size = data.shards, data.load_vocab().size
     settled = agree_on_cut(recipe, vocab_size, world)
     own = cut(recipe, settled.num_microbatches)
     plan = BatchPlan(shards, own.batch, recipe.train.seed)

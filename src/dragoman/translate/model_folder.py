@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.config import Recipe
+from dragoman.containment import is_inside
 from dragoman.errors import DragomanError
 from dragoman.recipe import load_recipe
 from dragoman.run.folder import AVERAGE, RunFolder
@@ -37,7 +38,7 @@ def find_model(model: str | Path) -> ModelFolder:
     if not path.exists():
         raise DragomanError(f"there is no model {path}", "name a run folder or one of its checkpoints")
     checkpoints = RunFolder(path).checkpoints_path
-    candidates = [path, *(checkpoints / name for name in PREFERRED)]
+    candidates = [path, *(checkpoints / name for name in PREFERRED if is_inside(checkpoints, name))]
     for candidate in candidates:
         if (candidate / "weights.safetensors").is_file():
             folder = ModelFolder(candidate.resolve())

@@ -12,8 +12,9 @@ from dragoman.data.vocab import EOS_ID, Vocab
 from dragoman.dist.world import pick_device
 from dragoman.errors import DragomanError
 from dragoman.model.search import Found, SearchOptions, search, sentences_at_once
+from dragoman.model.size import size_of
 from dragoman.model.transformer import Transformer
-from dragoman.model.weights import load_weights
+from dragoman.model.weights import check_size, load_weights
 from dragoman.translate.model_folder import find_model
 
 BATCH_TOKENS = 4_096  # source tokens x beam: larger batches gain little and wait for their longest sentence
@@ -42,6 +43,7 @@ class Translator:
         self._kernels = recipe.train.kernels
         self._learned_placeholders = recipe.vocab.placeholder_share > 0
         self._vocab = Vocab.load(folder.vocab_path)
+        check_size(folder.weights_path, size_of(recipe.model, self._vocab.size).num_parameters)
         self._model = Transformer(recipe.model, self._vocab.size)
         load_weights(self._model, folder.weights_path)
         self._model.to(_checked(device)).eval()

@@ -13,6 +13,7 @@ from typing import Annotated, Any, cast
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from dragoman.errors import DragomanError
+from dragoman.recipe import UNREADABLE, shown
 
 SYNTAX = "for example --hosts a,b:2,user@c (b with two workers), or --hosts hosts.toml"
 KEYS = ("name", "ssh", "port", "workers", "gpus", "price", "address", "python")
@@ -88,7 +89,7 @@ def _from_file(path: Path) -> list[Host]:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DragomanError(f"cannot read {path}: {error.strerror}", SYNTAX) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise DragomanError(f"{path} is not valid TOML: {error}", "mend that line") from None
     entries = values.get("host")
     if not isinstance(entries, list) or not entries or set(values) != {"host"}:
@@ -119,7 +120,7 @@ def _explain(error: ValidationError, origin: str) -> DragomanError:
         near = difflib.get_close_matches(key, KEYS, n=1)
         meant = f", did you mean {near[0]!r}?" if near else ""
         return DragomanError(f"{origin}: unknown key {key!r}{meant}", f"a host has {', '.join(KEYS)}")
-    given = "" if first["type"] == "missing" else f", not {first['input']!r}"
+    given = "" if first["type"] == "missing" else f", not {shown(first['input'])}"
     return DragomanError(f"{origin}: {key}: {first['msg']}{given}", f"a host has {', '.join(KEYS)}")
 
 

@@ -78,6 +78,9 @@ def test_a_file_says_everything(tmp_path):
         ("[[host]]\nssh = 'a'\n[[host]]\nssh = 'b'\nworkers = 0", "host 2: workers"),
         ("[[host]]\nssh = 'a'\naddress = 'b'", "address is 'b'"),
         ("[[host", "not valid TOML"),
+        ("port = " + "7" * 5_000, "not valid TOML"),
+        ("a = " + "[" * 5_000, "not valid TOML"),
+        ("[[host]]\nssh = 'a'\nport = 0x" + "f" * 5_000, "host 1: port"),
     ],
 )
 def test_a_wrong_file_names_the_host_and_the_key(tmp_path, text, problem):
