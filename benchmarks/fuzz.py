@@ -16,7 +16,6 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "fuzz")]  # the readers are those of the tests
-os.environ["PYTHONPATH"] = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from fuzz_readers import READERS  # noqa: E402

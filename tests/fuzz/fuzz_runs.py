@@ -75,7 +75,9 @@ def run_apart(name: str, num_inputs: int, first_seed: int = 0) -> Tally:
     with tempfile.TemporaryDirectory() as folder:
         seed_file = Path(folder) / "seed"
         command = [sys.executable, __file__, name, str(num_inputs), str(first_seed), str(seed_file)]
-        done = subprocess.run(command, capture_output=True, text=True)
+        paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]  # where helpers of all tests lie
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
         if done.returncode:
             seed = seed_file.read_text() if seed_file.exists() else "none yet"
             words = done.stderr[-4_000:]

@@ -29,12 +29,8 @@ def train(
     hosts: Annotated[
         str | None, typer.Option(metavar="LIST", help="Machines: a,b:2,user@c (b with two workers), or a hosts.toml.")
     ] = None,
-    init: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Start from this run's or checkpoint's weights.")
-    ] = None,
-    fork: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Begin where this run or checkpoint is: step, optimizer and all.")
-    ] = None,
+    init: Annotated[str | None, typer.Option(metavar="MODEL", help="Start from the weights of this run.")] = None,
+    fork: Annotated[str | None, typer.Option(metavar="RUN", help="Begin where this run or checkpoint is.")] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting of the recipe.")
     ] = None,
