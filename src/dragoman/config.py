@@ -134,6 +134,11 @@ class TrainConfig(Section):
 
     max_steps: Positive = Field(100_000, description="optimizer updates in all")
     max_minutes: Annotated[float, Field(ge=0)] = Field(0.0, description="wall-clock limit over all attempts; 0: none")
+    hang_minutes: Annotated[float, Field(ge=0)] = Field(
+        10.0,
+        description="end the run and say where every rank is if no step ends for so long, or for ten times the longest "
+        "step if that is more; 0: never",
+    )
     patience: Natural = Field(0, description="stop after so many evaluations without a better dev loss; 0: never")
     seed: Seed = Field(1, description="seed of weights, batch order and dropout")
     label_smoothing: Share = Field(0.1, description="probability spread over the whole vocabulary")

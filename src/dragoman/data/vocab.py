@@ -77,7 +77,7 @@ class Vocab:
         if self.size > MAX_SIZE:
             raise DragomanError(f"{self.path} has {self.size:,} pieces", f"the most are {MAX_SIZE:,}: ids have 16 bits")
         try:
-            assert self.pieces
+            _ = self.pieces  # read them all
         except UnicodeDecodeError:
             raise _not_a_model(self.path) from None
 

@@ -58,6 +58,11 @@ class World:
         self._group = group
 
     @property
+    def name(self) -> str:
+        """For people: 'rank 1 on b'."""
+        return f"rank {self.rank} on {self.host}"
+
+    @property
     def is_alone(self) -> bool:
         """One rank has nobody to tell anything."""
         return self.size == 1

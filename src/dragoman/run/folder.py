@@ -84,6 +84,9 @@ class RunFolder:
         """Those that exist, in the order of ranks."""
         return sorted(self.path.glob("timing.rank-*.jsonl"))
 
+    def hang_path(self, rank: int) -> Path:
+        return self.path / f"hang.rank-{rank:03d}.txt"
+
     def system_path(self, host: str) -> Path:
         return self.path / f"system.{quote(host, safe='')}.jsonl"
 

@@ -26,6 +26,7 @@ CHANGEABLE = ("name", "about", "data", "vocab", "decode", "evaluate", "checkpoin
 CHANGEABLE_KEYS = (
     "train.max_steps",
     "train.max_minutes",
+    "train.hang_minutes",
     "train.patience",
     "train.log_every",
     "train.kernels",

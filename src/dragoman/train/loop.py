@@ -28,6 +28,7 @@ from dragoman.train.promise import measure_run, promise_run
 from dragoman.train.recorder import Recorder
 from dragoman.train.stop import LEAVING, Stopper
 from dragoman.train.validate import Validator
+from dragoman.train.watchdog import Watchdog
 
 
 def train(job: Job, world: World) -> str:
@@ -63,6 +64,7 @@ def train(job: Job, world: World) -> str:
     passes.refresh()
     recorder.clocks(progress.step)
     meter = Meter(clock_of(world.device))
+    watchdog = Watchdog(meter, world.name, folder.hang_path(world.rank), 60 * recipe.train.hang_minutes)
     while reason is None:
         step = progress.step + 1
         meter.begin("data")
@@ -122,6 +124,7 @@ def train(job: Job, world: World) -> str:
         for loss, nll, *_ in arrived:
             recorder.told(loss, nll)
 
+    watchdog.close()
     inputs.close()
     recorder.checkpoint(checkpoints.end())
     if reason not in LEAVING:

@@ -52,7 +52,7 @@ def naming_batch(batch: CutBatch, world: World) -> Generator[None]:
             raise
         number, tokens = batch.num_microbatches, batch.target_tokens // batch.num_microbatches
         raise DragomanError(
-            f"rank {world.rank} on {world.host} is out of GPU memory with microbatches of {tokens:,} target tokens "
+            f"{world.name} is out of GPU memory with microbatches of {tokens:,} target tokens "
             f"({number} a step){_memory_text(world.device)}",
             f"--set batch.num_microbatches={2 * number} halves them and leaves the update as it is"
             if tokens // 2 > batch.max_pieces

@@ -45,10 +45,16 @@ class Meter:
         self._ended: deque[_Step] = deque()
         clock.await_mark(start)
         self._time = time.time()  # unix seconds at the start of the oldest step that was not taken
+        # For whoever looks from another thread; by the host's clock, which does not jump.
+        self.place = (OTHER, time.monotonic())  # the phase that the host is in, and since when
+        self.longest_seconds = 0.0  # of a step, without the first, which prepares
+        self._began: float = time.monotonic()
+        self._num_ended = 0
 
     def begin(self, phase: str) -> None:
         """What follows belongs to this phase, until the next one begins."""
         self._step.marks.append((phase, self._clock.mark()))
+        self.place = (phase, time.monotonic())
 
     def end_step(self, set_time: bool = False) -> None:
         """The step ends here, and the next one begins. `set_time` waits for the mark and reads the host's clock: a
@@ -60,6 +66,15 @@ class Meter:
             self._step.end_time = time.time()
         self._ended.append(self._step)
         self._step = _Step([(OTHER, end)])
+        self.place = (OTHER, time.monotonic())
+        if self._num_ended:
+            self.longest_seconds = max(self.longest_seconds, self.step_age())
+        self._num_ended += 1
+        self._began = self.place[1]
+
+    def step_age(self) -> float:
+        """Seconds since the host began with this step."""
+        return time.monotonic() - self._began
 
     def take(self, wait: bool = False) -> list[StepTimes]:
         """The steps that have ended, oldest first, each once; with `wait` all of them."""

@@ -68,7 +68,7 @@ def as_rank(work: Callable[[World], int]) -> int:
     who = f"rank {os.environ.get('RANK', '0')}"
     try:
         world = open_world()
-        who = f"rank {world.rank} on {world.host}"
+        who = world.name
         code = work(world)
     except DragomanError as error:
         if os.environ.get("DRAGOMAN_DEBUG"):

@@ -4,7 +4,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dragoman.run.control import INTERRUPTED, LOST_PEER, PREEMPTED, WARNINGS
+from dragoman.run.control import HUNG, INTERRUPTED, LOST_PEER, PREEMPTED, WARNINGS
 
 DONE, FAILED, USER_ERROR = 0, 1, 2
 ASKED = {INTERRUPTED, -signal.SIGINT}
@@ -71,6 +71,8 @@ def describe_code(code: int) -> str:
     """An exit code in words."""
     if code == LOST_PEER:
         return "lost its connection to another rank, which gave no reason"
+    if code == HUNG:
+        return "hung: no step ended for too long; the lines before say where every rank was"
     if code >= 0:
         return f"failed with exit code {code}"
     try:
