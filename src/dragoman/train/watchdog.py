@@ -19,6 +19,7 @@ from dragoman.units import format_seconds
 SLOW_STEPS = 10  # a step may take so many times the longest one so far
 LONG_PHASES = ("validation", "checkpoint")
 LONG_FACTOR = 6  # and so much longer in these, or before the first step has ended
+PAUSE_SECONDS = 5.0  # a look that comes so late: this process itself stood still, by Ctrl-Z or a debugger
 ECHO_SECONDS = 3.0  # others notice within a second of each other: nobody leaves before all have spoken
 
 
@@ -47,8 +48,13 @@ class Watchdog:
         self._closed.set()
 
     def _watch(self) -> None:
-        while not self._closed.wait(min(1.0, self._limit_seconds / 10)):
-            if self._meter.step_age() > self._allowed_seconds():
+        interval = min(1.0, self._limit_seconds / 10)
+        looked = awake_since = time.monotonic()
+        while not self._closed.wait(interval):
+            now = time.monotonic()
+            awake_since = now if now - looked > interval + PAUSE_SECONDS else awake_since
+            looked = now
+            if min(self._meter.step_age(), now - awake_since) > self._allowed_seconds():
                 self._speak()
                 if not self._closed.wait(ECHO_SECONDS):
                     self._leave(HUNG)

@@ -69,6 +69,13 @@ def test_so_may_steps_that_take_long_anyway(watched):
     assert not watched.left.wait(3 * LIMIT)
 
 
+def test_a_process_that_stood_still_itself_has_time_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(watchdog, "PAUSE_SECONDS", -1.0)  # every look comes late
+    paused = Watched(tmp_path)
+    assert not paused.left.wait(4 * LIMIT)
+    paused.dog.close()
+
+
 def test_a_disk_that_takes_no_stack_does_not_silence_it(watched, capfd):
     watched.path.mkdir()
     assert watched.left.wait(10)
