@@ -22,6 +22,11 @@ def rank_file(rank: int) -> str:
     return f"rank-{rank:03d}.safetensors"
 
 
+def temporary(final: Path, token: str) -> Path:
+    """No reader ever meets half a checkpoint. By a token for every start, since a killed one may have left some."""
+    return final.with_name(f".{final.name}.{token}.tmp")
+
+
 def find_damage(path: Path) -> str | None:
     """What is wrong with a checkpoint folder, by the checksums in its state; None if it is whole."""
     try:

@@ -6,7 +6,7 @@ from dragoman.containment import is_inside
 from dragoman.errors import DragomanError
 from dragoman.run.checkpoint_files import find_damage, rank_file
 from dragoman.run.folder import POINTERS, RunFolder
-from dragoman.run.reader import RunRecord, read_manifest, read_run
+from dragoman.run.reader import RunRecord, list_checkpoints, read_manifest, read_run
 
 
 def find_gaps(path: Path) -> list[str]:
@@ -53,10 +53,7 @@ def _missing_records(run: RunRecord) -> list[str]:
 
 
 def _damaged_checkpoints(folder: RunFolder) -> list[str]:
-    paths = [folder.step_checkpoint(step) for step in folder.step_checkpoints()]
-    if folder.average_checkpoint.is_dir():
-        paths.append(folder.average_checkpoint)
-    problems = [(path.name, find_damage(path)) for path in paths]
+    problems = [(found.name, find_damage(found.path)) for found in list_checkpoints(folder)]
     return [f"checkpoint {name} is damaged: {problem}" for name, problem in problems if problem is not None]
 
 

@@ -22,7 +22,7 @@ from dragoman.dist.sync import Sync
 from dragoman.dist.world import World
 from dragoman.errors import DragomanError
 from dragoman.model.weights import load_tensors, load_weights
-from dragoman.run.checkpoint_files import OPTIMIZER, STATE, WEIGHTS, find_damage, rank_file
+from dragoman.run.checkpoint_files import OPTIMIZER, STATE, WEIGHTS, find_damage, rank_file, temporary
 from dragoman.run.folder import RunFolder
 from dragoman.train.checkpoint_keep import GIGABYTE, check_budget, keep_checkpoints, make_room
 from dragoman.train.checkpoint_write import (
@@ -33,7 +33,6 @@ from dragoman.train.checkpoint_write import (
     save_average,
     seal,
     telling,
-    temporary,
     write_part,
 )
 from dragoman.train.optim import Optimizer

@@ -20,7 +20,7 @@ from dragoman.config import Recipe
 from dragoman.errors import DragomanError
 from dragoman.hashing import file_sha256
 from dragoman.model.weights import average_files, save_tensors
-from dragoman.run.checkpoint_files import RECIPE, STATE, VOCAB, WEIGHTS, state_digest
+from dragoman.run.checkpoint_files import RECIPE, STATE, VOCAB, WEIGHTS, state_digest, temporary
 from dragoman.run.folder import RunFolder
 
 Files = Mapping[str, Mapping[str, torch.Tensor]]  # file -> name -> tensor
@@ -107,11 +107,6 @@ def save_average(folder: RunFolder, num_last: int, recipe: Recipe, vocab: Path) 
         save_tensors(average_files([folder.step_checkpoint(step) / WEIGHTS for step in steps]), fresh / WEIGHTS)
         _add_texts(fresh, recipe, vocab)
         return _seal(fresh, final, {"averaged_steps": steps, "step": max(steps)})
-
-
-def temporary(final: Path, token: str) -> Path:
-    """No reader ever meets half a checkpoint. By a token for every start, since a killed one may have left some."""
-    return final.with_name(f".{final.name}.{token}.tmp")
 
 
 def clear_temporaries(folder: RunFolder) -> None:

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from dragoman.errors import DragomanError
-from dragoman.run.checkpoint_files import OPTIMIZER, STATE, find_damage, rank_file
+from dragoman.run.checkpoint_files import OPTIMIZER, STATE, find_damage, rank_file, temporary
 from dragoman.run.folder import RunFolder
 
 NAME_ONE = "name a run folder or one of its checkpoints"
@@ -36,7 +36,7 @@ def copy_fork(source: Path, folder: RunFolder) -> None:
     """Make it the new run's first checkpoint."""
     step = int(json.loads((source / STATE).read_text(encoding="utf-8"))["step"])
     final = folder.step_checkpoint(step)
-    fresh = final.with_name(f".{final.name}.fork.tmp")
+    fresh = temporary(final, "fork")
     try:
         shutil.rmtree(fresh, ignore_errors=True)
         shutil.copytree(source, fresh)
