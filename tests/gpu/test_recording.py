@@ -39,13 +39,13 @@ def test_a_phase_has_the_time_of_its_kernels_and_the_host_waits_for_none():
 
 
 def test_a_run_records_times_that_add_up_and_what_the_gpu_did(phrasebook_data, tmp_path):
-    settings = changes("train.max_steps=150", "evaluate.every_steps=50", "batch.target_tokens=4000")
+    settings = changes("train.max_steps=1500", "evaluate.every_steps=500", "batch.target_tokens=4000")
     environment = {**os.environ, "DRAGOMAN_DEVICE": "auto"}
     run_dragoman(
         "train", "phrasebook", "--data", phrasebook_data, "--run", tmp_path / "run", *settings, env=environment
     )
     run = read_run(tmp_path / "run")
-    assert len(run.timings) == len(run.steps) == 150
+    assert len(run.timings) == len(run.steps) == 1500
     for timing in run.timings:
         parts = sum(getattr(timing, f"{name}_seconds") for name in (*PHASES, "other"))
         assert parts == pytest.approx(timing.wall_seconds, rel=0.02)

@@ -1,4 +1,7 @@
-"""What this host does while it trains, once a second, from a thread of its own. Never raises into training."""
+"""What this host does while it trains, once a second, from a thread of its own. Never raises into training.
+
+A run that ends within its first second has one sample too.
+"""
 
 import shutil
 import threading
@@ -41,11 +44,15 @@ class Sampler:
     def _work(self) -> None:
         psutil.cpu_percent()  # the first call only starts the interval
         before, counters = time.monotonic(), _counters()
-        while not self._ending.wait(EVERY_SECONDS):
+        ending = has_written = False
+        while not ending:
+            ending = self._ending.wait(EVERY_SECONDS)
+            if ending and has_written:
+                break
             try:
                 now, fresh = time.monotonic(), _counters()
                 self._write(self._sample(now - before, counters, fresh))
-                before, counters = now, fresh
+                before, counters, has_written = now, fresh, True
             except Exception:  # a driver that stumbles: the next second may be better
                 continue
 

@@ -66,6 +66,12 @@ def test_samples_of_this_machine_reach_the_run_folder(tmp_path, monkeypatch):
     assert 0.04 < last.interval_seconds < 5
 
 
+def test_a_run_of_less_than_a_second_has_one_sample(tmp_path):
+    seen = []
+    Sampler(1, "a", tmp_path, seen.append).close()
+    assert len(seen) == 1
+
+
 def test_a_sampler_that_stumbles_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(sampler, "EVERY_SECONDS", 0.02)
     seen = []
