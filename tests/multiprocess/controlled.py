@@ -115,6 +115,14 @@ class ControlledRun:
     def outputs(self) -> str:
         return "\n".join(f"{path}:\n{path.read_text()}" for path in self.home.glob("*.out"))
 
+    def kill_host(self, host: str) -> None:
+        """Its agent first, so that this one has nothing to report."""
+        self.agents[host].kill()
+        self.agents[host].wait(10)
+        for pid in self.processes(host):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
     def kill_all(self) -> None:
         for pid in self.processes():
             with contextlib.suppress(ProcessLookupError):

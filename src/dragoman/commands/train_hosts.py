@@ -35,7 +35,7 @@ def train_on_hosts(
     yes: bool,
 ) -> int:
     """Check the hosts, start the run there, and show it until it ends. A person at a terminal may say no before."""
-    from dragoman.launch.control.start import start_run
+    from dragoman.launch.control.start import Patience, start_run
     from dragoman.launch.control.viewer import Place, follow
     from dragoman.launch.hosts.assembly import assemble
     from dragoman.launch.hosts.network import parse_subnet
@@ -76,6 +76,7 @@ def train_on_hosts(
             opened["init"],
             mirror,
             order.wishes.when_done,
+            Patience(order.wishes.min_hosts, order.wishes.max_restarts),
             {} if notify is None else {VARIABLE: notify},
         )
         place = Place(team.run, session=sessions[0], is_here=team.is_first_here)

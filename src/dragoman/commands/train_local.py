@@ -23,7 +23,7 @@ WORKER = "dragoman.train.worker"
 
 @dataclass(frozen=True)
 class Wishes:
-    """How far a run may go, who hears of it, and what comes after it; as typed."""
+    """How far a run may go, what it puts up with, who hears of it, and what comes after it; as typed."""
 
     max_hours: float | None = None
     max_cost: float | None = None
@@ -32,6 +32,8 @@ class Wishes:
     mirror: str | None = None
     when_done: str | None = None
     abort_if_waiting: str | None = None
+    min_hosts: int | None = None
+    max_restarts: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """The workers of one host, as a child of its host agent: `python -m dragoman.dist.node`.
 
 The first line of its input says what to run. It writes JSON lines: `{"lines": [[rank, text], ...]}`, and at the end
-`{"exits": {rank: code}}` or `{"refused": [message, hint]}`. A line `stop` (a person asks) or `leave` (a machine), or
-the end of the input, ends the workers: so they end with the host agent, however that ends.
+`{"exits": {rank: code}}` or `{"refused": [message, hint]}`. A line `stop` (a person asks), `leave` (a machine) or
+`pause` (to begin again soon), or the end of the input, ends the workers: so they end with the host agent, however that
+ends.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ from dragoman.dist.rendezvous import Meeting
 from dragoman.errors import DragomanError
 
 STOP_SECONDS = 7.0  # to save and leave
+PAUSE_SECONDS = 120.0  # the same, where nobody is in a hurry
 LEAVE_SECONDS = 2.0
 BLOCK_BYTES = 1 << 16
 POLL_SECONDS = 0.05
@@ -116,16 +118,17 @@ def main() -> int:
 
 
 def _watch_words(agent: Agent, done: threading.Event) -> None:
-    is_asked = agent.words.readline().strip() == "stop"
-    _end_workers(signal.SIGINT if is_asked else signal.SIGTERM)
+    word = agent.words.readline().strip()
+    patience_seconds = PAUSE_SECONDS if word == "pause" else STOP_SECONDS
+    _end_workers(signal.SIGINT if word == "stop" else signal.SIGTERM, patience_seconds)
     if not done.wait(LEAVE_SECONDS):
         # torch's agent waits for hosts that may be gone.
         os._exit(1)
 
 
-def _end_workers(number: int) -> None:
+def _end_workers(number: int, patience_seconds: float) -> None:
     """A signal that lets them save; then SIGKILL to each with all that it started."""
-    deadline = time.monotonic() + STOP_SECONDS
+    deadline = time.monotonic() + patience_seconds
     workers = psutil.Process().children()
     for worker in workers:
         with contextlib.suppress(psutil.Error):

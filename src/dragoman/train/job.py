@@ -66,6 +66,10 @@ class Job:
         """Of training, by the money that may be spent."""
         return cost_seconds(self.max_cost, self.price_per_hour)
 
+    def tried_again(self, attempt: int) -> "Job":
+        """For an attempt that follows by itself: whoever may say no to what is predicted has said yes before."""
+        return self if attempt == self.attempt else replace(self, attempt=attempt, asks=False, most_waiting=None)
+
     def reached_limit(self) -> str | None:
         """One line, where earlier attempts have used up the time or the money."""
         return reached_limit(self.folder, time_limit(self.recipe.train.max_minutes, self.bought_seconds))

@@ -1,4 +1,4 @@
-"""One rank of a run: `python -m dragoman.train.worker JOB`, or `dragoman train` where torchrun started it."""
+"""One rank of a run: `python -m dragoman.train.worker JOB [ATTEMPT]`, or `dragoman train` where torchrun started it."""
 
 import atexit
 import ctypes
@@ -40,9 +40,10 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def main(argument: str) -> int:
-    """Do the job that a launcher hands over."""
-    return run_rank(lambda _: Job.from_json(argument))
+def main(argument: str, attempt: str | None = None) -> int:
+    """Do the job that a launcher hands over, and again as a later attempt, if it says so."""
+    job = Job.from_json(argument)
+    return run_rank(lambda _: job if attempt is None else job.tried_again(int(attempt)))
 
 
 def run_rank(find_job: Callable[[World], Job]) -> int:
@@ -105,4 +106,4 @@ def agree_on_job(world: World, make: Callable[[], Job]) -> Job:
 
 if __name__ == "__main__":
     end_with_launcher()
-    leave(main(sys.argv[1]))
+    leave(main(*sys.argv[1:]))

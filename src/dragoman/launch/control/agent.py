@@ -8,19 +8,32 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from dragoman.launch.control.channel import Channel, ChannelError, Message, call, keep_alive
+from dragoman.launch.control.channel import (
+    RETURN_SECONDS,
+    Channel,
+    ChannelError,
+    Message,
+    RefusedError,
+    call,
+    keep_alive,
+)
 from dragoman.launch.control.detached import read_task
 from dragoman.launch.control.gathering import Outgoing
-from dragoman.launch.control.workers import Workers, adopt_orphans, end_children
+from dragoman.launch.control.links import Order
+from dragoman.launch.control.workers import Word, Workers, adopt_orphans, end_children
 from dragoman.run.control import PREEMPTED, WARNINGS, read_control
-from dragoman.run.folder import RunFolder, create_run_folder
+from dragoman.run.folder import RunFolder, create_run_folder, is_held, lock_file
 
 CALL_SECONDS = 30.0
+CALL_PAUSE_SECONDS = 0.5
+LOCK_SECONDS = 1.0
 GATHER_SECONDS = 1.0
+WORDS: Mapping[Order, Word] = {"stop": "stop", "preempt": "leave", "admit": "pause"}
 
 
 class HostAgent:
@@ -34,19 +47,20 @@ class HostAgent:
         self._listener: socket.socket | None = None
         self._workers: Workers | None = None
         self._outgoing: Outgoing | None = None
+        self._attempt = 0
 
-    def serve(self) -> None:
-        """Until the controller lets go, or is lost; then the workers are ended and nothing is left."""
+    def serve(self) -> bool:
+        """Until the controller lets go, or is lost (False); then the workers are ended and nothing is left."""
         threading.Thread(target=self._receive, name="receive", daemon=True).start()
         try:
             while True:
                 message = self._next()
                 if message["type"] in ("leave", "lost"):
-                    return
+                    return message["type"] == "leave"
                 self._handle(message)
                 self._look_after_workers()
         except ChannelError:
-            return
+            return False
         finally:
             if self._workers is not None:
                 self._workers.end()
@@ -77,30 +91,33 @@ class HostAgent:
     def _handle(self, message: Message) -> None:
         match message["type"]:
             case "prepare":
-                self._prepare()
+                self._prepare(message["attempt"])
             case "start":
                 self._start(message)
             case "stop" if message["order"] == "kill":
                 end_children(patience_seconds=0.0)
             case "stop" if self._workers is not None:
-                self._workers.ask_to_stop(is_preempted=message["order"] == "preempt")
+                self._workers.tell(WORDS[message["order"]])
             case "warned":
                 self._channel.send({"type": "preempted"})
             case _:
                 pass  # to look after the workers, or word from a later version
 
-    def _prepare(self) -> None:
+    def _prepare(self, attempt: int) -> None:
         """The store's socket, bound before torch is loaded: all hosts know its port at once."""
+        self._attempt = attempt
         address = self._task["address"]
         try:
             self._listener = socket.create_server((address, 0), backlog=1024)
         except OSError as error:
             refused = [f"cannot listen on {address}: {error.strerror}", "is that an address of this host?"]
-            self._channel.send({"type": "ended", "exits": {}, "refused": refused, "code": 1})
+            self._channel.send({"type": "ended", "attempt": attempt, "exits": {}, "refused": refused, "code": 1})
             return
-        self._channel.send({"type": "listening", "port": self._listener.getsockname()[1]})
+        port = self._listener.getsockname()[1]
+        self._channel.send({"type": "listening", "attempt": attempt, "port": port})
 
     def _start(self, message: Message) -> None:
+        self._attempt = message["attempt"]
         if message["gather"] is not None and not self._is_controllers_folder(message["controller"]):
             self._outgoing = Outgoing(self._folder, message["gather"])
         fd = None if self._listener is None else self._listener.fileno()
@@ -147,19 +164,25 @@ class HostAgent:
         if report is not None:
             self._workers = None
             end_children()
-            self._channel.send({"type": "ended", **report})
+            self._channel.send({"type": "ended", "attempt": self._attempt, **report})
 
 
-def join(task: dict[str, Any]) -> Channel:
-    """Call the controller until it answers."""
-    deadline = time.monotonic() + CALL_SECONDS
+def join(task: dict[str, Any], limit_seconds: float, is_first: bool) -> Channel:
+    """Call the controller until it answers. One that listened before and does not now is gone for good."""
+    deadline = time.monotonic() + limit_seconds
     while True:
         try:
             return call(task["controller_address"], task["controller_port"], task["name"], task["token"])
-        except ChannelError:
-            if time.monotonic() >= deadline:
+        except ChannelError as error:
+            is_over = not is_first and (isinstance(error, RefusedError) or is_held(agent_lock(task)))
+            if is_over or time.monotonic() >= deadline:
                 raise
-            time.sleep(0.2)
+            time.sleep(CALL_PAUSE_SECONDS)
+
+
+def agent_lock(task: dict[str, Any]) -> Path:
+    """Held by the agent that takes part in the run on this host; one that only calls lets others have it."""
+    return Path(task["run"]) / f".agent.{task['name']}.lock"
 
 
 def main() -> int:
@@ -171,22 +194,37 @@ def main() -> int:
     for number in WARNINGS:
         signal.signal(number, _leave)
     create_run_folder(task["run"])
+    limit_seconds, is_first = CALL_SECONDS, True
+    while True:
+        try:
+            channel = join(task, limit_seconds, is_first)
+        except ChannelError as error:
+            sys.stderr.write(f"cannot reach the controller: {error}\n")
+            return 1
+        if take_part(channel, task):
+            return 0
+        limit_seconds, is_first = RETURN_SECONDS, False
+
+
+def take_part(channel: Channel, task: dict[str, Any]) -> bool:
+    """From here on this is the run's agent on this host; False if the controller was lost, which may come back."""
     stop = threading.Event()
-    try:
-        channel = join(task)
-    except ChannelError as error:
-        sys.stderr.write(f"cannot reach the controller: {error}\n")
-        return 1
     threading.Thread(target=keep_alive, args=(channel, stop), name="alive", daemon=True).start()
     try:
-        agent = HostAgent(channel, task)
-        for number in WARNINGS:
-            signal.signal(number, agent.take_warning)
-        agent.serve()
+        held = lock_file(agent_lock(task), LOCK_SECONDS)
+        if held is None:
+            sys.stderr.write("another agent of this run has taken over here\n")
+            return True
+        with held:
+            agent = HostAgent(channel, task)
+            for number in WARNINGS:
+                signal.signal(number, agent.take_warning)
+            return agent.serve()
     finally:
+        for number in WARNINGS:
+            signal.signal(number, _leave)
         stop.set()
         channel.close()
-    return 0
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:

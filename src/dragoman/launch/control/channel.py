@@ -9,10 +9,12 @@ from collections.abc import Generator
 from contextlib import suppress
 from typing import Any, cast
 
-# Both sides speak every few seconds: so much silence means that the other side, or the way to it, is gone.
-SILENT_SECONDS = 15.0
-ALIVE_SECONDS = 3.0
+# Both sides speak every second: so much silence means that the other side, or the way to it, is gone. A link that was
+# cut for 5 s is no such case: TCP tries again 6.2 s after its first try, and what waits to be said is a second old.
+SILENT_SECONDS = 9.0
+ALIVE_SECONDS = 1.0
 GREETING_SECONDS = 5.0
+RETURN_SECONDS = 600.0  # for so long each side waits for one that may come back
 MAX_LINE_BYTES = 32 << 20
 
 Message = dict[str, Any]
@@ -20,6 +22,14 @@ Message = dict[str, Any]
 
 class ChannelError(Exception):
     """The other side is gone, silent, or not who it should be."""
+
+
+class SilentError(ChannelError):
+    """Nothing was heard for too long; the connection itself never said that it ended."""
+
+
+class RefusedError(ChannelError):
+    """That machine answers, and nobody listens there any more."""
 
 
 class Channel:
@@ -47,7 +57,7 @@ class Channel:
             with self._is_receiving:
                 line = self._lines.readline(MAX_LINE_BYTES)
         except TimeoutError:
-            raise ChannelError(f"silent for {SILENT_SECONDS:.0f} s") from None
+            raise SilentError(f"silent for {SILENT_SECONDS:.0f} s") from None
         except (OSError, ValueError) as error:
             raise ChannelError(str(error)) from None
         if not line.endswith(b"\n"):
@@ -115,7 +125,8 @@ def call(address: str, port: int, name: str, token: str) -> Channel:
     try:
         connection = socket.create_connection((address, port), timeout=GREETING_SECONDS)
     except OSError as error:
-        raise ChannelError(f"{address} port {port}: {error.strerror or error}") from None
+        kind = RefusedError if isinstance(error, ConnectionRefusedError) else ChannelError
+        raise kind(f"{address} port {port}: {error.strerror or error}") from None
     channel = Channel(connection)
     try:
         _introduce(channel, name, token)

@@ -19,19 +19,22 @@ import psutil
 
 from dragoman.errors import DragomanError
 from dragoman.launch.control.attempt import run_attempt
+from dragoman.launch.control.channel import RETURN_SECONDS
 from dragoman.launch.control.detached import read_task
 from dragoman.launch.control.gathering import Gathered
-from dragoman.launch.control.links import Event, Links, Order
+from dragoman.launch.control.links import Asked, Event, Links
 from dragoman.launch.control.logbook import Logbook
 from dragoman.launch.control.outcome import FAILED, Outcome
 from dragoman.launch.copying.mirror import start_mirror
 from dragoman.launch.hosts.members import Member
+from dragoman.launch.restarts import Restarts
 from dragoman.launch.when_done import finish
 from dragoman.run.control import CONTROLLER_LOCK, INTERRUPTED, PREEMPTED, Control, State, write_control
 from dragoman.run.folder import RunFolder, lock_file
 
 CLAIM_SECONDS = 1.0
-ORDERS: dict[int, Order] = {
+GRACE_SECONDS = 3.0
+ORDERS: dict[int, Asked] = {
     signal.SIGINT: "stop",
     signal.SIGUSR2: "kill",
     signal.SIGTERM: "preempt",
@@ -51,6 +54,8 @@ class Task:
     join_seconds: float
     mirror: str | None = None
     when_done: str | None = None
+    min_hosts: int | None = None  # with so many the run goes on; all of them, if it is not said
+    max_restarts: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "members": [member.to_dict() for member in self.members], "command": list(self.command)}
@@ -64,7 +69,7 @@ class Task:
 
 
 class Controller:
-    """One run, one attempt, and the file that tells others about it."""
+    """One run, its attempts, and the file that tells others about it. Who takes part is decided here alone."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -72,6 +77,7 @@ class Controller:
         self._log = Logbook(self._folder)
         self._is_mirrored = True
         self._links = Links(task.members, task.token)
+        self._restarts = Restarts(self._folder, task.max_restarts)
         first = task.members[0]
         self._control = Control(
             state="starting",
@@ -104,20 +110,64 @@ class Controller:
         self._links.events.put(Event(ORDERS[number]))
 
     def _run(self) -> Outcome:
+        """Attempts, until one is the last."""
         task = self._task
-        names = ", ".join(f"{member.name} ({member.address}, {member.num_workers})" for member in task.members)
-        self._log.say(f"attempt {task.attempt}, hosts (address, workers): {names}")
-        missing, order = self._links.await_all(task.join_seconds)
+        names = {member.name for member in task.members}
+        order = self._links.await_hosts(names.issubset, task.join_seconds)
         if order is not None:
             return Outcome(PREEMPTED if order == "preempt" else INTERRUPTED, "stopped before it began")
-        if missing:
-            return _never_joined(missing, task)
+        if not self._is_enough(self._links.present):
+            return _never_joined(sorted(names - self._links.present), task)
+        number, gathered = task.attempt, Gathered(self._folder)
+        while True:
+            outcome = self._attempt(number, gathered)
+            if not (outcome.is_admission or self._restarts.may_follow(outcome)):
+                return outcome
+            number += 1
+            self._log.say(f"{outcome.reason}: attempt {number} follows")
+            ending = self._await_members(outcome)
+            if ending is not None:
+                return ending
+
+    def _attempt(self, number: int, gathered: Gathered) -> Outcome:
+        """With every host that is there now."""
+        members = [member for member in self._task.members if member.name in self._links.present]
+        names = ", ".join(f"{member.name} ({member.address}, {member.num_workers})" for member in members)
+        self._log.say(f"attempt {number}, hosts (address, workers): {names}")
+        told = tuple(member.to_dict() for member in members)
+        self._control = replace(self._control, attempt=number, members=told)
         self._note("running")
-        gathered = Gathered(self._folder)
         me = (self._control.pid, self._control.pid_started)
         return run_attempt(
-            task.members, self._links, self._log, gathered, task.command, me, lambda: self._note("stopping")
+            number,
+            members,
+            self._links,
+            self._log,
+            gathered,
+            self._task.command,
+            me,
+            lambda: self._note("stopping"),
         )
+
+    def _is_enough(self, present: set[str]) -> bool:
+        """The first host owns the run: without it there is none."""
+        task = self._task
+        return task.members[0].name in present and len(present) >= (task.min_hosts or len(task.members))
+
+    def _await_members(self, outcome: Outcome) -> Outcome | None:
+        """A host whose agent only fell may be back in a moment; where too few are left, all wait for them. What ends
+        the run instead, if something does."""
+        order = None
+        if outcome.lost and not outcome.is_silent:
+            order = self._links.await_hosts(set(outcome.lost).issubset, GRACE_SECONDS)
+        if order is None and not self._is_enough(self._links.present):
+            self._log.say(f"too few hosts are left: waiting for them, {RETURN_SECONDS / 60:.0f} minutes at most")
+            order = self._links.await_hosts(self._is_enough, RETURN_SECONDS)
+        if order is not None:
+            return Outcome(PREEMPTED if order == "preempt" else INTERRUPTED, "stopped while hosts were missing")
+        if not self._is_enough(self._links.present):
+            return replace(outcome, reason=f"{outcome.reason}, and nobody came back")
+        return None
 
     def _tell(self, outcome: Outcome) -> None:
         if outcome.cause is not None:

@@ -4,17 +4,19 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from dragoman.launch.control.channel import Channel, ChannelError, Message, greet, keep_alive
+from dragoman.launch.control.channel import Channel, ChannelError, Message, SilentError, greet, keep_alive
 from dragoman.launch.hosts.members import Member
 
+POLL_SECONDS = 0.2
 # A person wants the run to stop, or at once; a machine that it runs on wants it to leave.
-Order = Literal["stop", "kill", "preempt"]
-Kind = Literal["joined", "message", "lost", "stop", "kill", "preempt"]
+Asked = Literal["stop", "kill", "preempt"]
+Order = Literal[Asked, "admit"]  # a host wants to take part
+Kind = Literal["joined", "message", "lost", Asked]
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Event:
     host: str = ""
     message: Message | None = None
     text: str = ""
+    is_silent: bool = False  # lost without a word
 
 
 class Links:
@@ -47,21 +50,19 @@ class Links:
         except queue.Empty:
             return None
 
-    def await_all(self, limit_seconds: float) -> tuple[list[str], Order | None]:
-        """Wait until every host has joined; the names of those that did not, and the order that ended the wait."""
+    @property
+    def present(self) -> set[str]:
+        """Hosts whose agents are connected."""
+        return set(self._channels)
+
+    def await_hosts(self, is_enough: Callable[[set[str]], bool], limit_seconds: float) -> Asked | None:
+        """Wait until those that are present are enough, or the time is over; the order that ended the wait."""
         deadline = time.monotonic() + limit_seconds
-        missing = set(self._names)
-        while missing:
-            event = self.next_event(deadline - time.monotonic())
-            if event is None:
-                break
-            if event.kind in ("stop", "kill", "preempt"):
-                return sorted(missing), event.kind
-            if event.kind == "joined":
-                missing.discard(event.host)
-            elif event.kind == "lost":
-                missing.add(event.host)
-        return sorted(missing), None
+        while not is_enough(self.present) and (left := deadline - time.monotonic()) > 0:
+            event = self.next_event(min(left, POLL_SECONDS))
+            if event is not None and event.kind in ("stop", "kill", "preempt"):
+                return event.kind
+        return None
 
     def send(self, host: str, message: Message) -> None:
         """A channel that is broken is noticed by the thread that reads it."""
@@ -69,6 +70,12 @@ class Links:
         if channel is not None:
             with suppress(ChannelError):
                 channel.send(message)
+
+    def drop(self, host: str) -> None:
+        """Let go of one that does not do what it is told: its workers end with the connection, and it may join anew."""
+        channel = self._channels.get(host)
+        if channel is not None:
+            channel.close()
 
     def close(self) -> None:
         """Let the agents go: they end with the connection."""
@@ -91,10 +98,10 @@ class Links:
             channel, host = greet(connection, self._token)
         except ChannelError:
             return
-        if host not in self._names or host in self._channels:
+        # A host that comes back before its loss is noticed is not let in yet; it calls again.
+        if host not in self._names or self._channels.setdefault(host, channel) is not channel:
             channel.close()
             return
-        self._channels[host] = channel
         threading.Thread(target=keep_alive, args=(channel, self._closing), daemon=True).start()
         self.events.put(Event("joined", host))
         try:
@@ -102,4 +109,7 @@ class Links:
                 is_order = message["type"] == "preempted"
                 self.events.put(Event("preempt" if is_order else "message", host, message))
         except ChannelError as error:
-            self.events.put(Event("lost", host, text=str(error)))
+            # In this order: whoever hears that it joined again has heard before that it was lost.
+            self.events.put(Event("lost", host, text=str(error), is_silent=isinstance(error, SilentError)))
+            del self._channels[host]
+            channel.close()

@@ -29,6 +29,10 @@ class Outcome:
     exit_code: int
     reason: str
     cause: Exit | None = None
+    lost: tuple[str, ...] = ()  # hosts
+    is_silent: bool = False  # one of them said nothing any more: it does not come back at once
+    is_asked: bool = False  # somebody wanted the run to end
+    is_admission: bool = False  # it was ended to begin again with a host more
 
 
 def find_cause(exits: Sequence[Exit]) -> Exit | None:

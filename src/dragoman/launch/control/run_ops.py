@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import DragomanError
+from dragoman.launch.control.agent import agent_lock
 from dragoman.launch.control.detached import last_lines, start_detached
 from dragoman.launch.hosts.facts import absolute_path
 from dragoman.run.consent import answer, open_question
 from dragoman.run.control import CONTROLLER, Control, hosts_log_path, is_alive, read_control
-from dragoman.run.folder import RunFolder, create_run_folder, is_locked
+from dragoman.run.folder import RunFolder, create_run_folder, is_held, is_locked
 
 START_SECONDS = 15.0
 STOP_SECONDS = 15.0
+LEAVE_SECONDS = 20.0  # for an agent to notice that its controller is silent, and to end its workers
 POLL_SECONDS = 0.05
 BLOCK_BYTES = 1 << 18
 
@@ -49,7 +51,18 @@ def start_agent(task: dict[str, Any]) -> int:
     run = absolute_path(task["run"])
     create_run_folder(run)
     task = {**task, "run": str(run)}
+    _await_no_agent(agent_lock(task), task["name"])
     return start_detached("dragoman.launch.control.agent", task, run / f"agent.{task['name']}.out").pid
+
+
+def _await_no_agent(lock: Path, name: str) -> None:
+    """The agent of an attempt that is over needs a moment to notice; one that is busy is another controller's."""
+    deadline = time.monotonic() + LEAVE_SECONDS
+    while is_held(lock):
+        if time.monotonic() >= deadline:
+            problem = f"{name} still takes part in this run, under a controller on another host"
+            raise DragomanError(problem, "stop it there: dragoman stop HOST:RUN")
+        time.sleep(POLL_SECONDS)
 
 
 def look(run: str, offset: int | None = None, num_last: int = 20, wait_seconds: float = 0.0) -> dict[str, Any]:

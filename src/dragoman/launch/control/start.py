@@ -4,6 +4,7 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from dragoman.errors import DragomanError
@@ -23,6 +24,17 @@ FORWARDED = (
 FORWARDED_PREFIXES = ("NCCL_", "TORCH_")
 
 
+@dataclass(frozen=True)
+class Patience:
+    """What a run puts up with before it ends."""
+
+    min_hosts: int | None = None  # with so many it goes on; all, if it is not said
+    max_restarts: int = 0  # in a row, without a new checkpoint
+
+
+NO_PATIENCE = Patience()
+
+
 def start_run(
     sessions: Sequence[HostSession],
     team: Team,
@@ -31,6 +43,7 @@ def start_run(
     init: str | None = None,
     mirror: str | None = None,
     when_done: str | None = None,
+    patience: Patience = NO_PATIENCE,
     first_environment: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Returns as soon as everything is started; whether it joins is the controller's to see.
@@ -38,7 +51,8 @@ def start_run(
     `first_environment` is for workers of the first host only: it may hold a secret, which needs to travel no further.
     """
     token = secrets.token_hex(32)
-    task = Task(team.run, attempt, team.members, token, tuple(command), JOIN_SECONDS, mirror, when_done)
+    told = (team.run, attempt, team.members, token, tuple(command), JOIN_SECONDS)
+    task = Task(*told, mirror, when_done, patience.min_hosts, patience.max_restarts)
     where = sessions[0].call("start_controller", task=task.to_dict())
     agents = [
         {

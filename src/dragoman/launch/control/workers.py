@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
@@ -23,6 +23,8 @@ KILL_SECONDS = 3.0
 PR_SET_CHILD_SUBREAPER = 36
 
 Lines = list[list[Any]]  # [rank, text]
+# To save and leave: because a person asks, or a machine; or to begin again, with time to end the step.
+Word = Literal["stop", "leave", "pause"]
 
 
 class Workers:
@@ -51,9 +53,9 @@ class Workers:
         self._say(json.dumps(node))
         threading.Thread(target=self._read, name="workers", daemon=True).start()
 
-    def ask_to_stop(self, is_preempted: bool = False) -> None:
+    def tell(self, word: Word) -> None:
         """They save and leave; the child sees to it that they do."""
-        self._say("leave" if is_preempted else "stop")
+        self._say(word)
 
     def report(self) -> dict[str, Any] | None:
         """How they ended; None while they run."""
@@ -69,7 +71,7 @@ class Workers:
 
     def end(self) -> None:
         """They save and leave, or are killed."""
-        self.ask_to_stop(is_preempted=True)
+        self.tell("leave")
         try:
             self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:

@@ -1,0 +1,40 @@
+"""Whether a run that failed tries again: by what ended it, and as long as its attempts get anywhere. No torch."""
+
+from dragoman.launch.control.outcome import DONE, Outcome
+from dragoman.run.control import DIVERGED, HUNG, INTERRUPTED, LOST_PEER, PREEMPTED
+from dragoman.run.folder import RunFolder
+
+CHANCES = (LOST_PEER, HUNG)  # codes of ranks that another attempt may spare, as it may a signal
+
+
+class Restarts:
+    """Counts the attempts in a row that brought no new checkpoint."""
+
+    def __init__(self, folder: RunFolder, max_restarts: int) -> None:
+        self._folder = folder
+        self._max_restarts = max_restarts
+        self._num_in_vain = 0
+        self._num_bytes = self._recorded_bytes()
+        self._last_step = self._folder.pointed_step("last")
+
+    def may_follow(self, outcome: Outcome) -> bool:
+        """Whether another attempt should, after one that ended so."""
+        if not self._is_worth_it(outcome):
+            return False
+        last_step = self._folder.pointed_step("last")
+        self._num_in_vain = 1 if last_step != self._last_step else self._num_in_vain + 1
+        self._last_step = last_step
+        return self._num_in_vain <= self._max_restarts
+
+    def _is_worth_it(self, outcome: Outcome) -> bool:
+        """A run that never trained fails for a reason that stays, unless a machine or a process was taken from it."""
+        code = None if outcome.cause is None else outcome.cause.code
+        if outcome.is_asked or outcome.exit_code in (DONE, INTERRUPTED, PREEMPTED) or code == DIVERGED:
+            return False
+        if outcome.lost or (code is not None and (code < 0 or code in CHANCES)):
+            return True
+        return self._recorded_bytes() > self._num_bytes
+
+    def _recorded_bytes(self) -> int:
+        path = self._folder.steps_path
+        return path.stat().st_size if path.exists() else 0
