@@ -182,7 +182,7 @@ def _read_state(folder: Path) -> None:
     problem = find_damage(folder)
     if problem is not None:
         raise DragomanError(problem)
-    from dragoman.train.checkpoint import read_progress
+    from dragoman.train.checkpoint_restore import read_progress
 
     read_progress(folder)
 

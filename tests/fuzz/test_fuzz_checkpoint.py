@@ -11,7 +11,7 @@ from fuzz_samples import make_checkpoint
 from dragoman.errors import DragomanError
 from dragoman.model.weights import average_files, load_tensors, save_tensors
 from dragoman.run.checkpoint_files import RECIPE, STATE, WEIGHTS, find_damage, state_digest
-from dragoman.train.checkpoint import read_progress
+from dragoman.train.checkpoint_restore import read_progress
 from dragoman.translate.model_folder import find_model
 from dragoman.translate.translator import Translator
 

@@ -11,7 +11,7 @@ import time
 
 import psutil
 import pytest
-from controlled import TOKEN, ControlledRun
+from controlled import TOKEN
 
 from dragoman.launch.control import workers
 from dragoman.launch.control.agent import HostAgent

@@ -15,16 +15,15 @@ from pathlib import Path
 from threading import Event
 
 import torch
-from pydantic import TypeAdapter, ValidationError
 
 from dragoman.config import Recipe
 from dragoman.dist.sync import Sync
 from dragoman.dist.world import World
 from dragoman.errors import DragomanError
-from dragoman.model.weights import load_tensors, load_weights
-from dragoman.run.checkpoint_files import OPTIMIZER, STATE, WEIGHTS, find_damage, rank_file, temporary
+from dragoman.run.checkpoint_files import OPTIMIZER, WEIGHTS, rank_file, temporary
 from dragoman.run.folder import RunFolder
 from dragoman.train.checkpoint_keep import GIGABYTE, check_budget, keep_checkpoints, make_room
+from dragoman.train.checkpoint_restore import PREFIX, Restorer
 from dragoman.train.checkpoint_write import (
     MAKE_ROOM,
     Snapshot,
@@ -37,9 +36,6 @@ from dragoman.train.checkpoint_write import (
 )
 from dragoman.train.optim import Optimizer
 from dragoman.train.progress import Progress
-
-MISSING = "missing"
-PREFIX = "optimizer."  # of a replica's averages in its rank's file
 
 
 @dataclass(frozen=True)
@@ -82,6 +78,7 @@ class Checkpoints:
         self._recipe = recipe
         self._vocab_path = vocab_path
         self._token = world.gather(uuid.uuid4().hex[:8])[0]
+        self._hosts = world.gather(world.host)  # of ranks, to know whose file is whose
         writers = world.gather(_writer_of_disk(folder, world, self._token))
         self._is_writer = writers[world.rank] == world.rank
         self._followers = [rank for rank, writer in enumerate(writers) if writer == world.rank != rank]
@@ -132,7 +129,8 @@ class Checkpoints:
             write_part(snapshot, fresh)
             if not self._is_writer:
                 return {}
-            return seal(fresh, final, self._recipe, self._vocab_path, awaited, asdict(progress), off)
+            state = {**asdict(progress), "hosts": self._hosts}
+            return seal(fresh, final, self._recipe, self._vocab_path, awaited, state, off)
 
     def vote(self) -> float:
         """To be summed over the ranks: this rank's word that the checkpoint under way is written, or cannot be."""
@@ -194,60 +192,8 @@ class Checkpoints:
                 save_average(self._folder, self._recipe.checkpoint.average_last, self._recipe, self._vocab_path)
 
     def restore(self) -> tuple[Progress, list[str]]:
-        """Go on from the newest checkpoint that counts and is whole on some disk, or start afresh; notes say what was
-        passed over, and who took whose copy."""
-        notes: list[str] = []
-        for step in self._counting_steps():
-            path = self._folder.step_checkpoint(step)
-            damage = find_damage(path) if path.exists() else MISSING
-            told = self._world.gather([self._world.host, damage])
-            sources = [rank for rank, (_, problem) in enumerate(told) if problem is None]
-            notes += _passed_over(path.name, told, sources)
-            if sources:
-                return self._restore(path, damage is None, sources[0], notes)
-        self._sync.load_state({})
-        return Progress(), notes
-
-    def _counting_steps(self) -> list[int]:
-        """Newest first. What lies behind every `last` was not written on all hosts: it may mix with another attempt."""
-        told = self._world.gather([self._folder.pointed_step("last"), self._folder.step_checkpoints()])
-        newest = max((last for last, _ in told if last is not None), default=math.inf)
-        return sorted({step for _, steps in told for step in steps if step <= newest}, reverse=True)
-
-    def _restore(self, path: Path, is_here: bool, source: int, notes: list[str]) -> tuple[Progress, list[str]]:
-        progress = self._world.gather(read_progress(path) if is_here else None)[source]
-        if is_here:
-            load_weights(self._model, path / WEIGHTS)
-        if self._world.any(not is_here):
-            for tensor in self._model.state_dict().values():
-                self._world.broadcast(tensor, source)
-        notes += [note for part in self._world.gather(self._restore_own(path, is_here, source)) for note in part]
-        return Progress(**progress), notes
-
-    def _restore_own(self, path: Path, is_here: bool, source: int) -> list[str]:
-        """Optimizer and exchange: from this rank's own file, the shared one, or, where both are gone, the source's."""
-        own_path, shared_path = path / rank_file(self._world.rank), path / OPTIMIZER
-        own = load_tensors(own_path) if is_here and own_path.exists() else {}
-        averages = {name.removeprefix(PREFIX): own.pop(name) for name in list(own) if name.startswith(PREFIX)}
-        if is_here and shared_path.exists():
-            averages = load_tensors(shared_path)
-        elif not self._sync.has_replicas and self._world.rank != source:
-            averages = {}  # replicas of an earlier attempt: from now on all go by one
-        if self._world.any(not averages):
-            firsts = averages or self._optimizer.tensors()
-            # A file may have a loss scale that a rank does without, or lack one: what everybody has, in one order.
-            names = set(firsts).intersection(*self._world.gather(list(firsts)))
-            firsts = {
-                name: self._world.broadcast(firsts[name].to(self._world.device).clone(), source)
-                for name in sorted(names)
-            }
-            averages = averages or firsts
-        self._optimizer.load(averages)
-        expected = self._sync.state().keys() if not own else ()
-        self._sync.load_state(own)
-        if expected:
-            return [f"rank {self._world.rank} has no state of its own in {path.name}: its exchange starts anew"]
-        return []
+        """Go on from the newest checkpoint that counts, or start afresh; what there is to say about it."""
+        return Restorer(self._folder, self._world, self._model, self._optimizer, self._sync).restore()
 
 
 def _failure(writing: Writing) -> tuple[str, str] | None:
@@ -273,27 +219,6 @@ def _writer_of_disk(folder: RunFolder, world: World, token: str) -> int:
             mark.unlink()
     firsts = world.gather(world.host_number)
     return 0 if shares_first_disk else firsts.index(world.host_number)
-
-
-def _passed_over(name: str, told: list[tuple[str, str | None]], sources: Sequence[int]) -> list[str]:
-    """One note per host whose copy is not used."""
-    instead = f"taking the copy of {told[sources[0]][0]}" if sources else "using the one before"
-    has_peers = len({host for host, _ in told}) > 1
-    notes = []
-    for host, problem in {host: problem for host, problem in told if problem is not None}.items():
-        state = "missing" if problem == MISSING else "damaged"
-        where = f" on {host}" if has_peers else ""
-        why = "" if problem == MISSING else f" ({problem})"
-        notes.append(f"checkpoint {name} is {state}{where}{why}: {instead}")
-    return notes
-
-
-def read_progress(path: Path) -> dict[str, object]:
-    """Of a whole checkpoint, whose state may still have been written by a stranger."""
-    try:
-        return asdict(TypeAdapter(Progress).validate_json((path / STATE).read_bytes()))
-    except (OSError, ValidationError):
-        raise DragomanError(f"{path / STATE} does not say how far the run came", "remove that checkpoint") from None
 
 
 def _num_bytes(tensors: Mapping[str, torch.Tensor]) -> int:

@@ -19,7 +19,7 @@ from dragoman.dist.card import card_speed, exchange_card
 from dragoman.dist.processor import cpu_name
 from dragoman.dist.world import World
 from dragoman.run.reader import read_manifest
-from dragoman.run.records import Attempt, DataSummary, Exchange, Host, Manifest, SideSize
+from dragoman.run.records import Attempt, DataSummary, Exchange, Host, Manifest, SideSize, manifest_from_dict
 from dragoman.train.build import Built
 from dragoman.train.job import Job, recipe_hash
 
@@ -30,7 +30,7 @@ def describe_run(job: Job, world: World, data: ShardSet, built: Built, exchange:
     """A fresh manifest, or the one of earlier attempts with this attempt added, which `began` at that moment."""
     hosts = describe_hosts(world)  # all ranks at once, before anything that one of them may refuse
     attempt = Attempt(job.attempt, began, job.command, world.size)
-    earlier = read_manifest(job.folder) if job.folder.manifest_path.exists() else None
+    earlier = _earlier(job, world)
     return Manifest(
         name=job.run.name,
         created=attempt.time if earlier is None else earlier.created,
@@ -51,6 +51,13 @@ def describe_run(job: Job, world: World, data: ShardSet, built: Built, exchange:
         git_commit=_git_commit(),
         price_per_hour=job.price_per_hour,
     )
+
+
+def _earlier(job: Job, world: World) -> Manifest | None:
+    """Rank 0's: a host that was away for a while knows fewer attempts."""
+    known = read_manifest(job.folder) if world.is_first and job.folder.manifest_path.exists() else None
+    told = world.gather(None if known is None else asdict(known))[0]
+    return None if told is None else manifest_from_dict(told)
 
 
 def _versions() -> dict[str, str]:

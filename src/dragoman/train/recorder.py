@@ -75,13 +75,15 @@ class Recorder:
 
     def start(self, manifest: Manifest, plan: BatchPlan, progress: Progress, notes: list[str]) -> None:
         """The manifest, and a few lines on what begins."""
+        changes = self._changes()
+        if self._world.local_rank == 0:  # on every host: each of them may have to go on alone
+            write_manifest(self._job.folder, manifest)
         if not self._world.is_first:
             return
         recipe, say = self._job.recipe, self._console.say
-        changes = self._changes()
-        write_manifest(self._job.folder, manifest)
         kind = "resumed" if progress.step else "started"
-        self._writer.write_event(kind, progress.step, world_size=self._world.size, device=manifest.device)
+        hosts = [host.name for host in manifest.hosts]
+        self._writer.write_event(kind, progress.step, world_size=self._world.size, device=manifest.device, hosts=hosts)
         self._notices.step = progress.step
         where = f" at step {progress.step:,}" if progress.step else ""
         self._notices.tell("started", f"{kind}{where}: recipe {recipe.name}, {self._world.size} x {manifest.device}")

@@ -187,7 +187,10 @@ def test_a_damaged_copy_is_replaced_by_that_of_a_peer(tmp_path, damaged):
     note = (
         f"checkpoint step-00000002 is damaged on host{damaged} (weights.safetensors has other bytes than were written)"
     )
-    assert on_own_disks(tmp_path, body) == [(2, True, [f"{note}: taking the copy of host{1 - damaged}"])] * 2
+    for step, is_whole, notes in on_own_disks(tmp_path, body):
+        assert (step, is_whole) == (2, True)
+        assert notes[0] == f"{note}: taking the copy of host{1 - damaged}"
+        assert notes[1].startswith(f"304 B were copied from host{1 - damaged} in ")
 
 
 def test_a_host_without_any_takes_the_copy_of_another(tmp_path):
