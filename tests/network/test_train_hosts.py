@@ -3,62 +3,23 @@
 import json
 import re
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from emulated import EmulatedHosts
+from emulated_runs import DRAGOMAN, QUICK, all_gone, kill_on, ours, start, train_command, wait_for
 
 from command_line import changes, run_dragoman
 from dragoman.run.control import Control, read_control
 from dragoman.run.folder import RunFolder
 from dragoman.run.reader import RunRecord, read_run
 
-DRAGOMAN = [sys.executable, "-m", "dragoman"]
-QUICK = ("sync.method=dense", "evaluate.decode=false", "evaluate.train_pairs=0", "checkpoint.every_steps=20")
-LONG = (*QUICK, "train.max_steps=1000000", "evaluate.every_steps=1000000")
-
-
-def train_command(data: Path, *options: str, settings: tuple[str, ...] = LONG) -> list[str]:
-    words = ["train", "phrasebook", "--data", str(data), "--run", "run", "--hosts", "a,b"]
-    return [*DRAGOMAN, *words, *options, *changes(*settings)]
-
-
-def wait_for(is_true, seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < deadline, f"{what} within {seconds} s"
-        time.sleep(0.05)
-
-
-def start(hosts: EmulatedHosts, data: Path, *options: str) -> subprocess.Popen[str]:
-    """A run that goes on for ever, past its first checkpoint."""
-    process = hosts.start("a", train_command(data, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    last = hosts.folder / "run" / "checkpoints" / "last"
-    wait_for(lambda: last.exists() or process.poll() is not None, 60, "a checkpoint")
-    assert last.exists(), process.communicate()[0]
-    return process
-
 
 def control_of(hosts: EmulatedHosts) -> Control:
     control = read_control(RunFolder(hosts.folder / "run"))
     assert control is not None
     return control
-
-
-def ours(hosts: EmulatedHosts, host: str) -> dict[int, str]:
-    return {pid: words for pid, words in hosts.processes_on(host).items() if "dragoman" in words}
-
-
-def all_gone(hosts: EmulatedHosts, seconds: float = 10) -> None:
-    for host in hosts.names:
-        wait_for(lambda host=host: not ours(hosts, host), seconds, f"{host} has none of {ours(hosts, host)}")
-
-
-def kill_on(hosts: EmulatedHosts, host: str, word: str) -> None:
-    pids = [pid for pid, words in ours(hosts, host).items() if word in words]
-    hosts.output_of(host, ["kill", "-9", *map(str, pids)])
 
 
 def listening(hosts: EmulatedHosts, host: str) -> set[str]:
@@ -199,7 +160,7 @@ def test_a_slow_host_shows_as_the_one_that_computes_while_the_others_wait(lab_ho
 
 def test_a_killed_worker_is_named_and_the_same_command_goes_on(lab_hosts, phrasebook_data):
     hosts = lab_hosts(2, "100mbit")
-    process = start(hosts, phrasebook_data)
+    process = start(hosts, phrasebook_data, "--max-restarts", "0")
     kill_on(hosts, "b", "dragoman.train.worker")
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 1, output
@@ -226,7 +187,7 @@ def test_a_killed_controller_ends_the_workers_of_all_hosts(lab_hosts, phrasebook
 
 def test_a_host_that_is_cut_off_is_named_and_both_sides_end(lab_hosts, phrasebook_data):
     hosts = lab_hosts(2, "100mbit")
-    process = start(hosts, phrasebook_data)
+    process = start(hosts, phrasebook_data, "--max-restarts", "0")
     hosts.output_of("b", ["ip", "route", "add", "blackhole", f"{hosts.address_of('a')}/32"])
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 1

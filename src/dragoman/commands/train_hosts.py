@@ -10,8 +10,10 @@ from dragoman.errors import DragomanError
 from dragoman.run.notices import VARIABLE
 
 if TYPE_CHECKING:
+    from dragoman.launch.control.viewer import Place
     from dragoman.launch.hosts.hosts import Host
     from dragoman.launch.hosts.members import Team
+    from dragoman.launch.hosts.session import HostSession
 
 
 MIRROR_SECONDS = 90.0  # to try a mirror; longer than the first host waits for it
@@ -47,9 +49,13 @@ def train_on_hosts(
     asks = not (yes or detach) and sys.stdin.isatty() and sys.stderr.isatty()
     if network.subnet is not None:
         parse_subnet(network.subnet)  # before anything is copied anywhere
-    with open_sessions(hosts) as sessions:
+    with open_sessions(hosts) as opened_sessions:
+        sessions = _reached(opened_sessions, order.wishes.min_hosts)
+        first_place = _running_place(sessions, order)
+        if first_place is not None:
+            return follow(first_place, say, 0, is_owner=True)
         team = assemble(
-            hosts,
+            [session.host for session in sessions],
             order.data,
             order.run,
             say=say,
@@ -87,6 +93,42 @@ def train_on_hosts(
         # A viewer needs the first host only: a connection to another would be one more thing that can hang.
         side_by_side([session.close for session in sessions[1:]])
         return follow(place, say, 0, offset, is_owner=True)
+
+
+def _reached(sessions: "list[HostSession]", min_hosts: int | None) -> "list[HostSession]":
+    """The hosts to go on with: all, or those that answer, where so few are enough; the rest is named."""
+    there = [session for session in sessions if session.failure is None]
+    if min_hosts is None or len(there) == len(sessions):
+        return sessions
+    if len(there) < min_hosts:
+        names = ", ".join(session.host.name for session in sessions if session.failure is not None)
+        raise DragomanError(
+            f"{names} cannot be reached, and --min-hosts {min_hosts} are not left", "start more of them"
+        )
+    for session in sessions:
+        if session.failure is not None:
+            say(f"warning: going on without {session.host.name}: {session.failure.message}")
+    if sessions[0] not in there:
+        say(f"warning: {there[0].host.name} owns the run now; if it still ran on {sessions[0].host.name}, both would")
+    return there
+
+
+def _running_place(sessions: "list[HostSession]", order: Order) -> "Place | None":
+    """Where a run goes on without some of these hosts: those that are back are let join."""
+    from dragoman.launch.control.admission import start_missing
+    from dragoman.launch.control.viewer import Place
+    from dragoman.launch.hosts.assembly import path_on_hosts
+    from dragoman.launch.hosts.facts import machine_identity
+
+    if sessions[0].failure is not None:
+        return None
+    is_here = sessions[0].call("facts")["identity"] == machine_identity()
+    run = path_on_hosts(order.run, is_here)
+    back = start_missing(sessions, run)
+    if back is None:
+        return None
+    say(f"it runs already: {', '.join(back)} will take part again")
+    return Place(run, session=sessions[0], is_here=is_here)
 
 
 def _hosts(text: str, workers: int | None) -> "list[Host]":

@@ -1,4 +1,4 @@
-"""A checkpoint restored by other ranks than wrote it: hosts come and go, and what is a rank's own stays with its host."""
+"""A checkpoint restored by other ranks than wrote it: hosts come and go, what is a rank's own stays with its host."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_one_that_is_new_begins_at_the_shared_weights_and_says_so(tmp_path):
     (first, notes), _, (third, _) = on_hosts(tmp_path, ("a", "b", "c"), own_weights)
     assert first == 10.0
     shared = load_tensors(tmp_path / "a/run/checkpoints/step-00000001" / WEIGHTS)
-    assert third == float(next(iter(shared.values())).flatten()[0])
+    assert third in [float(tensor.flatten()[0]) for tensor in shared.values()]
     assert "rank 2 has no state of its own in step-00000001: its exchange starts anew" in notes
     assert "checkpoint step-00000001 is missing on c: taking the copy of a" in notes
 

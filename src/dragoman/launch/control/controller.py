@@ -18,6 +18,7 @@ from typing import IO, Any
 import psutil
 
 from dragoman.errors import DragomanError
+from dragoman.launch.control.admission import forget_agents
 from dragoman.launch.control.attempt import run_attempt
 from dragoman.launch.control.channel import RETURN_SECONDS
 from dragoman.launch.control.detached import read_task
@@ -102,6 +103,7 @@ class Controller:
             finally:
                 self._tell(outcome)
                 self._links.close()
+                forget_agents(self._folder)
                 self._note("ended", exit_code=outcome.exit_code, reason=outcome.reason)
         finish(self._task.when_done, self._folder, outcome.exit_code, self._is_mirrored, self._log.say)
         return outcome.exit_code

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import DragomanError
+from dragoman.launch.control.admission import keep_agents, missing_agents
 from dragoman.launch.control.agent import agent_lock
 from dragoman.launch.control.detached import last_lines, start_detached
 from dragoman.launch.hosts.facts import absolute_path
@@ -174,4 +175,6 @@ RUN_OPS: Mapping[str, Callable[..., Any]] = {
     "answer_run": answer_run,
     "log_size": log_size,
     "stop_run": stop_run,
+    "keep_agents": keep_agents,
+    "missing_agents": missing_agents,
 }

@@ -71,6 +71,7 @@ def start_run(
         for number, member in enumerate(team.members)
     ]
     try:
+        sessions[0].call("keep_agents", run=team.run, agents=[agent["task"] for agent in agents[1:]])
         call_each(sessions, "start_agent", agents)
     except BaseException:  # Ctrl-C too: nobody would see the controller and the agents that are there by now
         with suppress(DragomanError):
