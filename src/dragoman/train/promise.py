@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import torch
 from pydantic import TypeAdapter
@@ -31,14 +31,15 @@ ANSWER_SECONDS = 480.0
 
 
 def measure_run(job: Job, world: World, built: Built, passes: Passes, optimizer: Optimizer, plan: BatchPlan) -> Profile:
-    """Compute and link of these ranks; where an earlier attempt measured the same, what it found."""
+    """Compute and link of these ranks; where an earlier attempt measured the same, or a host more, what it found:
+    whoever goes on without a lost host has waited long enough."""
     hosts = tuple(
         HostProfile(host.name, host.cpu, host.num_cores, host.memory_bytes, host.gpus, host.num_ranks)
         for host in describe_hosts(world)
     )
     known = _earlier(job, world)
-    if known is not None and known.hosts == hosts and _is_of(known, job, world.device):
-        return known
+    if known is not None and set(hosts) <= set(known.hosts) and _is_of(known, job, world.device):
+        return known if known.hosts == hosts else replace(known, hosts=hosts, link=known.link if hosts[1:] else None)
     compute = measure_compute(
         world, job.cut_recipe, built, passes, optimizer, plan, methods="wanted" if len(hosts) > 1 else "none"
     )
@@ -67,7 +68,9 @@ def promise_run(job: Job, data: ShardSet, profile: Profile, exchange: Exchange, 
     recipe = job.cut_recipe.model_copy(update={"sync": sync})
     prices = Prices(per_hour=job.price_per_hour)
     prediction = predict_run(setting_of_profile(recipe, profile, text_of_manifest(data.manifest), prices))
-    write_promise(job.folder.profile_path, profile)
+    known = find_promise(job.folder.profile_path, Profile)
+    if known is None or known.time != profile.time:  # a part of what was measured takes nothing's place
+        write_promise(job.folder.profile_path, profile)
     write_promise(job.folder.prediction_path, prediction)
     say(prediction.line)
     _refuse_waiting(job, prediction)
