@@ -23,7 +23,7 @@ SETTINGS = (
 
 def train(data: Path, run: Path, *settings: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "dragoman.cli", "train", "phrasebook", "--data", str(data), "--run", str(run)]
-    command += ["--workers", "2", *changes(*SETTINGS, *settings)]
+    command += ["--workers", "2", "--max-restarts", "0", *changes(*SETTINGS, *settings)]
     return subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
 
 

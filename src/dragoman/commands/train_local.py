@@ -157,7 +157,8 @@ def advise_rate(recipe: str, changed: "Recipe") -> None:
 def train_here(order: Order, num_workers: int) -> int:
     """Workers of this machine alone; they end with this command."""
     from dragoman.launch.copying.mirror import check_mirror, start_mirror
-    from dragoman.launch.local import start_workers
+    from dragoman.launch.local import keep_training
+    from dragoman.launch.restarts import Restarts
     from dragoman.launch.when_done import finish
 
     order = order.priced([])
@@ -169,7 +170,8 @@ def train_here(order: Order, num_workers: int) -> int:
     mirror = None if wishes.mirror is None else start_mirror(order.run, wishes.mirror, say)
     is_mirrored = True
     try:
-        code = start_workers(WORKER, [job.to_json()], num_workers)
+        restarts = Restarts(job.folder, wishes.max_restarts)
+        code = keep_training(WORKER, job.to_json(), job.attempt, num_workers, restarts, say)
     finally:
         if mirror is not None:
             is_mirrored = mirror.stop()

@@ -26,12 +26,19 @@ from torch.distributed.elastic.rendezvous import (
 
 from dragoman.dist.limits import join_seconds
 from dragoman.errors import DragomanError
+from dragoman.run.control import NOT_JOINED
 
 BACKEND = "dragoman"
 # By hand, hosts are started one after the other; a cold disk may need a minute to load torch.
 STORE_TIMEOUT = datetime.timedelta(minutes=10)
 GREETING_SECONDS = 10.0
 POLL_SECONDS = 0.1
+
+
+class NotJoinedError(DragomanError):
+    """The others are not there, or not yet, or the way to them is cut."""
+
+    exit_code = NOT_JOINED
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ def connect_store(address: str, port: int, limit_seconds: float) -> TCPStore:
             break
         except OSError as error:
             if time.monotonic() >= deadline:
-                raise DragomanError(
+                raise NotJoinedError(
                     f"{address} port {port} could not be reached for {limit_seconds:.0f} s: {error.strerror or error}",
                     "is the first host started, its address right, and TCP open between the hosts?",
                 ) from None
@@ -92,7 +99,7 @@ def await_all(store: Store, me: int, names: Sequence[str], limit_seconds: float,
             missing = [name for name, its in zip(names, keys, strict=True) if not store.check([its])]
             if not missing:
                 return
-            raise DragomanError(
+            raise NotJoinedError(
                 f"{', '.join(missing)} did not join within {limit_seconds:.0f} s",
                 "look at the output there: is it started, and can it reach this address?",
             )

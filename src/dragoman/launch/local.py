@@ -6,15 +6,17 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 
 import psutil
 
 from dragoman.errors import DragomanError
-from dragoman.launch.control.outcome import Exit, judge
+from dragoman.launch.control.outcome import USER_ERRORS, Exit, Outcome, judge
 from dragoman.launch.hosts.hosts import Host
+from dragoman.launch.restarts import Restarts
 from dragoman.run.control import PREEMPTED, WARNINGS
 
 CARD_VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
@@ -22,14 +24,34 @@ CARD_VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"
 
 def start_workers(module: str, arguments: Sequence[str], num_workers: int) -> int:
     """Run `python -m module arguments` as `num_workers` ranks and return the exit code."""
+    return _run(module, arguments, num_workers).exit_code
+
+
+def keep_training(
+    module: str, job: str, attempt: int, num_workers: int, restarts: Restarts, say: Callable[[str], None]
+) -> int:
+    """Attempts, one after the other, until one is the last; its exit code."""
+    while True:
+        outcome = _run(module, [job, str(attempt)], num_workers)
+        if not restarts.may_follow(outcome):
+            return outcome.exit_code
+        attempt += 1
+        say(f"{outcome.reason}: attempt {attempt} follows")
+
+
+def _run(module: str, arguments: Sequence[str], num_workers: int) -> Outcome:
     command = ["-m", module, *arguments]
     threads = str(threads_per_worker(num_workers))
     with _environment(OMP_NUM_THREADS=threads, GLOO_SOCKET_IFNAME=_loopback()):
-        if num_workers == 1:
-            return _run_alone(command)
-        from dragoman.dist.elastic import run_workers
+        if num_workers > 1:
+            from dragoman.dist.elastic import run_workers
 
-        return _exit_code(run_workers(command, num_workers), socket.gethostname())
+            return _judge(run_workers(command, num_workers), socket.gethostname())
+        code = _run_alone(command)
+    outcome = judge([Exit(socket.gethostname(), 0, code)] if code else [], is_stopped=False)
+    if code in USER_ERRORS:
+        return outcome
+    return replace(outcome, exit_code=128 - code if code < 0 else code)
 
 
 def start_node(
@@ -52,19 +74,19 @@ def start_node(
     name = hosts[node_rank].name
     with _environment(OMP_NUM_THREADS=threads, DRAGOMAN_HOST=name, **cards):
         meeting = Meeting(node_rank, tuple(host.name for host in hosts), address, port)
-        return _exit_code(run_node(command, num_workers, meeting), name)
+        return _judge(run_node(command, num_workers, meeting), name).exit_code
 
 
-def _exit_code(failures: dict[int, int], host: str) -> int:
-    """One code for all ranks of this host; who was killed could not say so itself."""
+def _judge(failures: dict[int, int], host: str) -> Outcome:
+    """Of all ranks of this host; who was killed could not say so itself."""
     from dragoman.dist.elastic import SIGNALLED
 
     if SIGNALLED in failures:
-        return failures[SIGNALLED]
+        return Outcome(failures[SIGNALLED], "told by a signal to leave", is_asked=True)
     outcome = judge([Exit(host, rank, code) for rank, code in failures.items()], is_stopped=False)
     if outcome.cause is not None and outcome.cause.code < 0:
         sys.stderr.write(f"{outcome.reason}\n")
-    return outcome.exit_code
+    return outcome
 
 
 def _address_of(host: Host) -> str:
@@ -138,9 +160,7 @@ def _run_alone(command: Sequence[str]) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if -code in WARNINGS:  # it was caught before it could listen
-        return PREEMPTED
-    return code if code >= 0 else 128 - code
+    return PREEMPTED if -code in WARNINGS else code  # it was caught before it could listen
 
 
 @contextmanager

@@ -1,10 +1,11 @@
 """Whether a run that failed tries again: by what ended it, and as long as its attempts get anywhere. No torch."""
 
-from dragoman.launch.control.outcome import DONE, Outcome
-from dragoman.run.control import DIVERGED, HUNG, INTERRUPTED, LOST_PEER, PREEMPTED
+from dragoman.launch.control.outcome import DONE, USER_ERROR, Outcome
+from dragoman.run.control import DIVERGED, HUNG, INTERRUPTED, LOST_PEER, NOT_JOINED, PREEMPTED
 from dragoman.run.folder import RunFolder
 
-CHANCES = (LOST_PEER, HUNG)  # codes of ranks that another attempt may spare, as it may a signal
+CHANCES = (LOST_PEER, HUNG, NOT_JOINED)  # codes of ranks that another attempt may spare, as it may a signal
+CERTAIN = (USER_ERROR, DIVERGED)  # those that it will not
 
 
 class Restarts:
@@ -29,7 +30,7 @@ class Restarts:
     def _is_worth_it(self, outcome: Outcome) -> bool:
         """A run that never trained fails for a reason that stays, unless a machine or a process was taken from it."""
         code = None if outcome.cause is None else outcome.cause.code
-        if outcome.is_asked or outcome.exit_code in (DONE, INTERRUPTED, PREEMPTED) or code == DIVERGED:
+        if outcome.is_asked or outcome.exit_code in (DONE, INTERRUPTED, PREEMPTED) or code in CERTAIN:
             return False
         if outcome.lost or (code is not None and (code < 0 or code in CHANCES)):
             return True

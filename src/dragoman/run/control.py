@@ -21,6 +21,7 @@ State = Literal["starting", "running", "stopping", "ended"]
 INTERRUPTED, PREEMPTED, LOST_PEER = 130, 143, 75
 HUNG = 70  # no step ended for too long
 DIVERGED = 71  # numbers went wrong again after a roll-back: nothing that another attempt would mend
+OUT_OF_MEMORY, NOT_JOINED = 72, 76  # a user's errors that may be gone next time: 2 for whoever gave the command
 WARNINGS = (signal.SIGTERM, signal.SIGUSR1)  # of schedulers and clouds, to whichever process of a run: save and leave
 CONTROL = "control.json"
 HOSTS_LOG = "hosts.log"

@@ -10,10 +10,11 @@ import torch
 from dragoman.config import CutBatch
 from dragoman.dist.world import World
 from dragoman.errors import DragomanError
+from dragoman.run.control import OUT_OF_MEMORY
 from dragoman.units import format_bytes
 
 # Not only torch takes memory: code of kernels, cuBLAS and NCCL do, each with an error of its own.
-OUT_OF_MEMORY = ("out of memory", "ALLOC_FAILED")
+COMPLAINTS = ("out of memory", "ALLOC_FAILED")
 
 
 def free_gpu_bytes(world: World) -> int | None:
@@ -42,6 +43,12 @@ def poorest_share(told: Sequence[dict[str, Any] | None]) -> int | None:
     return min(shares, default=None)
 
 
+class OutOfMemoryError(DragomanError):
+    """Of a rank, in the middle of training: another process may have taken what it needs for a while."""
+
+    exit_code = OUT_OF_MEMORY
+
+
 @contextmanager
 def naming_batch(batch: CutBatch, world: World) -> Generator[None]:
     """Out of memory in here is the user's to mend: which batch it was, and the setting that makes it smaller."""
@@ -51,7 +58,7 @@ def naming_batch(batch: CutBatch, world: World) -> Generator[None]:
         if not _is_out_of_memory(error):
             raise
         number, tokens = batch.num_microbatches, batch.target_tokens // batch.num_microbatches
-        raise DragomanError(
+        raise OutOfMemoryError(
             f"{world.name} is out of GPU memory with microbatches of {tokens:,} target tokens "
             f"({number} a step){_memory_text(world.device)}",
             f"--set batch.num_microbatches={2 * number} halves them and leaves the update as it is"
@@ -63,7 +70,7 @@ def naming_batch(batch: CutBatch, world: World) -> Generator[None]:
 def _is_out_of_memory(error: BaseException | None) -> bool:
     """Or came of it: a recording of kernels that breaks off has an error of its own on top."""
     while error is not None:
-        if any(words in str(error) for words in OUT_OF_MEMORY):
+        if any(words in str(error) for words in COMPLAINTS):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -6,6 +6,7 @@ import torch
 from dragoman.config import CutBatch
 from dragoman.dist.world import World
 from dragoman.errors import DragomanError
+from dragoman.run.control import OUT_OF_MEMORY
 from dragoman.train import memory, profile_rank, worker
 from dragoman.train.memory import free_gpu_bytes, naming_batch, poorest_share
 from dragoman.train.profile_task import ProfileTask
@@ -98,7 +99,7 @@ def test_other_errors_stay_what_they_are(error):
 def test_a_worker_out_of_memory_says_so_in_two_lines(phrasebook_data, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(worker, "train", out_of_memory)
     with kept_signals():
-        assert worker.main(tiny_job(phrasebook_data, tmp_path / "run")) == 2
+        assert worker.main(tiny_job(phrasebook_data, tmp_path / "run")) == OUT_OF_MEMORY
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("error: rank 0 on ")
     assert "microbatches of 100 target tokens (4 a step)" in first
@@ -109,7 +110,7 @@ def test_a_rank_of_doctor_says_the_same(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(profile_rank, "measure_compute", out_of_memory)
     recipe = tiny_recipe("batch.num_microbatches=auto", "batch.max_pieces=20")
     task = ProfileTask(str(tmp_path / "measured.json"), recipe.model_dump(), is_quiet=True)
-    assert profile_rank.main(task.to_json()) == 2
+    assert profile_rank.main(task.to_json()) == OUT_OF_MEMORY
     first, second = capsys.readouterr().err.splitlines()
     assert "microbatches of 50 target tokens (8 a step)" in first
     assert "--set batch.num_microbatches=16" in second

@@ -4,9 +4,18 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dragoman.run.control import HUNG, INTERRUPTED, LOST_PEER, PREEMPTED, WARNINGS
+from dragoman.run.control import (
+    HUNG,
+    INTERRUPTED,
+    LOST_PEER,
+    NOT_JOINED,
+    OUT_OF_MEMORY,
+    PREEMPTED,
+    WARNINGS,
+)
 
 DONE, FAILED, USER_ERROR = 0, 1, 2
+USER_ERRORS = (USER_ERROR, OUT_OF_MEMORY, NOT_JOINED)
 ASKED = {INTERRUPTED, -signal.SIGINT}
 WARNED = {PREEMPTED, *(-number for number in WARNINGS)}
 LEFT_BY_SIGNAL = ASKED | WARNED
@@ -49,14 +58,14 @@ def _blame(entry: Exit) -> int | None:
         return 9 if entry.code == LOST_PEER and not entry.is_after_stop else None
     if entry.code < 0:
         return 0
-    return 1 if entry.code == USER_ERROR else 2
+    return 1 if entry.code in USER_ERRORS else 2
 
 
 def judge(exits: Sequence[Exit], is_stopped: bool, is_preempted: bool = False) -> Outcome:
     """The outcome where every host reported. `is_stopped`: the run was told to end, `is_preempted`: by a machine."""
     cause = find_cause(exits)
     if cause is not None and not (is_stopped and cause.code == LOST_PEER):
-        code = USER_ERROR if cause.code == USER_ERROR else FAILED
+        code = USER_ERROR if cause.code in USER_ERRORS else FAILED
         return Outcome(code, f"rank {cause.rank} on host {cause.host} {describe_code(cause.code)}", cause)
     if is_preempted or (not is_stopped and _is_warned(exits)):
         return Outcome(PREEMPTED, "told by a signal to leave")
@@ -77,6 +86,10 @@ def describe_code(code: int) -> str:
         return "lost its connection to another rank, which gave no reason"
     if code == HUNG:
         return "hung: no step ended for too long; the lines before say where every rank was"
+    if code == OUT_OF_MEMORY:
+        return "ran out of memory"
+    if code == NOT_JOINED:
+        return "did not find the other ranks"
     if code >= 0:
         return f"failed with exit code {code}"
     try:

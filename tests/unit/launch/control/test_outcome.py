@@ -76,7 +76,7 @@ def test_the_outcome_in_a_code_and_a_sentence(codes, is_stopped, code, words):
 )
 def test_a_host_that_is_late_hides_no_cause(codes, order, lost, reason):
     found = [entry for entry in exits(*codes) if entry.code]
-    attempt = Attempt([], None, None, None, lambda: None, exits=found, lost=lost, late=["a"], order=order)
+    attempt = Attempt(1, [], None, None, None, lambda: None, exits=found, lost=lost, late=["a"], order=order)
     outcome = _conclude(attempt)
     assert outcome.exit_code == 1
     assert outcome.reason == reason + ("host a did not report" if outcome.cause else "")
