@@ -18,6 +18,7 @@ REASONS = {
     "patience": "the dev loss had stopped falling",
     "interrupted": "it was asked to stop",
     "preempted": "a signal told it to save and leave",
+    "diverged": "its numbers went wrong, and going back to a checkpoint did not help",
 }
 
 

@@ -10,6 +10,7 @@ import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Event
@@ -196,8 +197,25 @@ class Checkpoints:
     def restore(self) -> tuple[Progress, list[str]]:
         """Go on from the newest checkpoint that counts and is whole on some disk, or start afresh; notes say what was
         passed over, and who took whose copy."""
+        progress, notes = self._restore_newest(math.inf)
+        if progress is None:
+            self._sync.load_state({})
+        return progress or Progress(), notes
+
+    def roll_back(self, before: int) -> tuple[Progress | None, list[str]]:
+        """In a run that goes on: to the newest one of an earlier step, which is `last` from now on; None without one.
+        Nothing may be under way."""
+        progress, notes = self._restore_newest(before)
+        if progress is not None and self._is_writer:
+            with suppress(OSError):  # then a run that is cut off goes on from a later one
+                self._folder.set_pointer("last", progress.step)
+        return progress, notes
+
+    def _restore_newest(self, before: float) -> tuple[Progress | None, list[str]]:
         notes: list[str] = []
         for step in self._counting_steps():
+            if step >= before:
+                continue
             path = self._folder.step_checkpoint(step)
             damage = find_damage(path) if path.exists() else MISSING
             told = self._world.gather([self._world.host, damage])
@@ -205,8 +223,7 @@ class Checkpoints:
             notes += _passed_over(path.name, told, sources)
             if sources:
                 return self._restore(path, damage is None, sources[0], notes)
-        self._sync.load_state({})
-        return Progress(), notes
+        return None, notes
 
     def _counting_steps(self) -> list[int]:
         """Newest first. What lies behind every `last` was not written on all hosts: it may mix with another attempt."""

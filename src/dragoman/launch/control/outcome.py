@@ -4,7 +4,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dragoman.run.control import HUNG, INTERRUPTED, LOST_PEER, PREEMPTED, WARNINGS
+from dragoman.run.control import DIVERGED, HUNG, INTERRUPTED, LOST_PEER, PREEMPTED, WARNINGS
 
 DONE, FAILED, USER_ERROR = 0, 1, 2
 ASKED = {INTERRUPTED, -signal.SIGINT}
@@ -52,7 +52,7 @@ def judge(exits: Sequence[Exit], is_stopped: bool, is_preempted: bool = False) -
     """The outcome where every host reported. `is_stopped`: the run was told to end, `is_preempted`: by a machine."""
     cause = find_cause(exits)
     if cause is not None and not (is_stopped and cause.code == LOST_PEER):
-        code = USER_ERROR if cause.code == USER_ERROR else FAILED
+        code = cause.code if cause.code in (USER_ERROR, DIVERGED) else FAILED
         return Outcome(code, f"rank {cause.rank} on host {cause.host} {describe_code(cause.code)}", cause)
     if is_preempted or (not is_stopped and _is_warned(exits)):
         return Outcome(PREEMPTED, "told by a signal to leave")
@@ -73,6 +73,8 @@ def describe_code(code: int) -> str:
         return "lost its connection to another rank, which gave no reason"
     if code == HUNG:
         return "hung: no step ended for too long; the lines before say where every rank was"
+    if code == DIVERGED:
+        return "ended because training diverged; the lines before say at which step, and what to try"
     if code >= 0:
         return f"failed with exit code {code}"
     try:
