@@ -32,7 +32,7 @@ class AttemptSpan:
     first_step: int | None
     last_step: int | None
     num_steps: int
-    num_lost_steps: int  # done again by a later attempt
+    num_lost_steps: int  # done again, by a later attempt or after a rollback
     lost_seconds: float
     command: str
     world_size: int | None

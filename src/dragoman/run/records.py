@@ -20,6 +20,7 @@ EventKind = Literal[
     "started", "resumed", "changed", "clocks", "checkpoint", "best", "finding", "stopped", "finished", "warning",
     "left-out", "spike", "rolled-back",
 ]  # fmt: skip
+WRONG_NUMBERS: tuple[EventKind, ...] = ("left-out", "spike", "rolled-back")  # each says in `text` what happened
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,10 +103,9 @@ def train(job: Job, world: World) -> str:
         reason = stopper.reason(*votes_of(arrived)[:2])
         if reason not in (None, *LEAVING):
             arrived += sync.finish()
-        is_wrong = streak.note(arrived) and reason is None
         meter.begin("other")
 
-        is_evaluation = reason not in (None, *LEAVING) or (step % recipe.evaluate.every_steps == 0 and not is_wrong)
+        is_evaluation = step % recipe.evaluate.every_steps == 0 or reason not in (None, *LEAVING)
         is_save = is_evaluation or reason is not None or step % recipe.checkpoint.every_steps == 0
         if is_evaluation:
             meter.begin("validation")
@@ -116,9 +115,7 @@ def train(job: Job, world: World) -> str:
                 recorder.evaluation(step, evaluations, gains)
                 recorder.clocks(step)
                 reason = reason or stopper.reason()
-        if is_wrong:
-            arrived += sync.settle()
-        elif is_save or votes_of(arrived)[2]:
+        if is_save or votes_of(arrived)[2]:
             meter.begin("checkpoint")
             arrived += sync.settle()
             recorder.checkpoint(checkpoints.begin(progress))
@@ -128,12 +125,10 @@ def train(job: Job, world: World) -> str:
             recorder.checkpoint(checkpoints.finish())
         meter.end_step(set_time=is_evaluation)
         recorder.step(step_input.plan, rate, norm, sync.sent_bytes)
-        for times in meter.take(wait=is_wrong or reason is not None):
-            recorder.timed(times)
-        for sums in arrived:
-            recorder.told(sums)
-        if is_wrong:
+        recorder.catch_up(meter.take(wait=reason is not None), arrived)
+        if streak.note(arrived) and reason is None:
             meter.begin("checkpoint")
+            recorder.catch_up(meter.take(wait=True), sync.settle())
             inputs.close()
             reason = roll_back(streak, progress, checkpoints, recorder)
             inputs = feed(plan, world, range(progress.step + 1, recipe.train.max_steps + 1), passes.piece)

@@ -19,9 +19,9 @@ NUM_TOTALS = 9
 MANY = 5  # in a row
 MANY_SCALED = 25  # a loss scale is found by trying: the first steps of fp16 overflow, and halve it each time
 
-WINDOW, LEAST = 100, 50  # losses that say what is usual, and how few of them say nothing
-NUM_SPREADS = 10.0  # above the usual loss, each of a standard deviation
-LEAST_SHARE = 0.1  # and so much of the usual loss: next to no noise makes no spike
+WINDOW = 50  # losses that say what is usual; fewer say nothing
+NUM_SPREADS = 8.0  # above the usual loss; healthy runs stay below 4
+LEAST_SHARE = 0.1  # and so much of the usual loss: where there is next to no noise, a little more is no spike
 
 
 def marks(norm: torch.Tensor, own: torch.Tensor, rank: int) -> torch.Tensor:
@@ -72,9 +72,10 @@ class Spikes:
         """The usual loss, where this one is a spike; a loss that is no number is another matter."""
         if not math.isfinite(loss):
             return None
-        was_high, usual = self._is_high, statistics.median(self._losses) if self._losses else loss
-        if len(self._losses) >= LEAST:
-            # 1.4826 medians of the distances are a standard deviation, whatever a few losses do.
+        was_high, usual = self._is_high, loss
+        if len(self._losses) == WINDOW:
+            usual = statistics.median(self._losses)
+            # So many medians of the distances are a standard deviation, and a few wild losses do not change it.
             spread = 1.4826 * statistics.median(abs(other - usual) for other in self._losses)
             self._is_high = loss - usual > max(NUM_SPREADS * spread, LEAST_SHARE * abs(usual))
         self._losses.append(loss)

@@ -3,6 +3,7 @@
 import os
 import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -138,7 +139,14 @@ class Recorder:
         self._untimed.append(update)
         self._untold.append(update)
 
-    def timed(self, times: StepTimes) -> None:
+    def catch_up(self, times: Iterable[StepTimes], arrived: Iterable[Totals]) -> None:
+        """What has become known of the oldest updates: where their time went, and the sums of all ranks."""
+        for one in times:
+            self._timed(one)
+        for totals in arrived:
+            self._told(totals)
+
+    def _timed(self, times: StepTimes) -> None:
         """Where the time of the oldest update went whose times were unknown."""
         update = self._untimed.popleft()
         update.times = times
@@ -156,7 +164,7 @@ class Recorder:
         )
         self._tell()
 
-    def told(self, totals: Totals) -> None:
+    def _told(self, totals: Totals) -> None:
         """The sums of the oldest update for which they were unknown, now that all ranks' have arrived."""
         self._totals.append(totals)
         self._tell()
