@@ -56,9 +56,7 @@ def test_many_roll_the_run_back_once_and_it_ends_with_half_the_rate(phrasebook_d
     told = {"from_step": 11, "first_left_out": 7, "rate_factor": 0.5}
     assert (event.step, event.detail) == (4, event.detail | told), "the checkpoint of step 8 came too late"
     said = capsys.readouterr().err
-    assert (
-        said.count("5 steps in a row gave no number, the first at step 7: back to the checkpoint of step 4,") == 1
-    )
+    assert said.count("5 steps in a row gave no number, the first at step 7: back to the checkpoint of step 4,") == 1
     assert [step.step for step in run.steps] == list(range(1, 21))
     assert [step.step for step in run.lost_steps] == list(range(5, 12))
     assert [timing.step for timing in run.timings] == list(range(1, 21))
