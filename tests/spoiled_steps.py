@@ -10,10 +10,10 @@ import torch
 from dragoman.train import loop
 from dragoman.train.passes import TorchPasses
 
-IsSpoiled = Callable[[int, int], float]
+FactorOf = Callable[[int, int], float]
 
 
-def spoil(monkeypatch: pytest.MonkeyPatch, factor_of: IsSpoiled) -> None:
+def spoil(monkeypatch: pytest.MonkeyPatch, factor_of: FactorOf) -> None:
     """`factor_of(step, visit)` multiplies the losses of a step, which a run may visit several times, from 1 on."""
     visits: Counter[int] = Counter()
     now: dict[str, int] = {"step": 0, "piece": 0}

@@ -19,8 +19,7 @@ def diverged(facts: Facts) -> Finding | None:
 
 def _given_up(facts: Facts) -> Finding:
     left_out = _last_streak(facts.run.events_of("left-out"))
-    first = left_out[0].step if left_out else facts.last_step
-    last = f"step {facts.spans[-1].last_step or facts.last_step:,}"
+    first, last = (left_out[0].step, left_out[-1].step) if left_out else (facts.last_step, facts.last_step)
     backs = facts.run.events_of("rolled-back")
     before = "There was no checkpoint before it to go back to."
     if backs:
@@ -29,11 +28,11 @@ def _given_up(facts: Facts) -> Finding:
         "diverged",
         "Training diverged, and the run ended itself",
         "problem",
-        f"{plural(len(left_out), 'step')} in a row up to {last} gave no number and were left out, the first at step "
-        f"{first:,}{_where(left_out)}. {before}",
+        f"{plural(len(left_out), 'step')} in a row up to step {last:,} gave no number and were left out, the first at "
+        f"step {first:,}{_where(left_out)}. {before}",
         f"Try {TRY}, from a checkpoint before step {first:,} or anew; where it is always one rank, look at its machine "
         "and at its text.",
-        "The last checkpoint is from before: nothing of it is lost.",
+        "The last checkpoint is from before it." if facts.run.checkpoints else "",
         first,
     )
 
