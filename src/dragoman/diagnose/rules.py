@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dragoman.diagnose.facts import Facts
 from dragoman.diagnose.finding import LEVELS, Finding
 from dragoman.diagnose.rules_learning import (
-    diverged,
     gradient_exploding,
     overfitting,
     plateau,
@@ -30,10 +29,12 @@ from dragoman.diagnose.rules_network import (
     prediction_missed,
     straggler,
 )
+from dragoman.diagnose.rules_numbers import diverged, rolled_back
 
 # Of two findings of one level the one that stands earlier here is told first.
 RULES: tuple[Callable[[Facts], Finding | None], ...] = (
     diverged,
+    rolled_back,
     gradient_exploding,
     rate_too_high,
     resumed_badly,

@@ -1,4 +1,4 @@
-"""Findings on learning: overfitting, a plateau, divergence, the learning rate, gradients, a bad resume."""
+"""Findings on learning: overfitting, a plateau, the learning rate, gradients, a bad resume."""
 
 import numpy as np
 
@@ -57,29 +57,6 @@ def plateau(facts: Facts) -> Finding | None:
         "Stop earlier (train.patience); to get further, use more data, a larger model or another schedule.",
         f"{worth_of(facts, seconds)} of training." if seconds > 0 else "",
         since,
-    )
-
-
-def diverged(facts: Facts) -> Finding | None:
-    blowup = facts.learning.blowup
-    if blowup is None or (blowup.is_number and not facts.is_enough):
-        return None
-    if not blowup.is_number:
-        evidence = f"{plural(blowup.num_not_numbers, 'step')} of {facts.num_steps:,} had a loss that is no number, the "
-        evidence += f"first at step {blowup.step:,}."
-    else:
-        evidence = (
-            f"The training loss rose from {blowup.best:.2f} to {blowup.last:.2f} nats per token and stayed there."
-        )
-    return Finding(
-        "diverged",
-        "Training diverged" if blowup.is_lasting else "Single steps gave no number",
-        "problem" if blowup.is_lasting else "warning",
-        evidence,
-        "Start again from a checkpoint before that step with a lower optim.learning_rate, a longer "
-        "optim.warmup_steps or optim.max_norm = 1.",
-        "What was trained after that step is lost." if blowup.is_lasting else "",
-        blowup.step,
     )
 
 

@@ -105,8 +105,14 @@ class DilocoSync:
 
     def _pack(self, part: slice) -> tuple[torch.Tensor, torch.Tensor]:
         """How far a fragment has moved from the shared weights: as bytes, and as the others will read them."""
+        self._mend(part)
         payload = encode(self._flat.weights[part] - self._shared[part], self._precision)
         return payload, decode(payload, part.stop - part.start, self._precision).to(self._flat.weights.dtype)
+
+    def _mend(self, part: slice) -> None:
+        """Weights that are no numbers take the shared ones: one replica's trouble never reaches the others."""
+        own = self._flat.weights[part]
+        own.copy_(torch.where(own.isfinite(), own, self._shared[part]))
 
     def _mean(self, payloads: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
         decoded = [decode(payload, like.numel(), self._precision) for payload in payloads]
@@ -140,6 +146,7 @@ class DilocoSync:
         arrived: list[Totals] = []
         while self._flights:
             arrived += self._land()
+        self._mend(slice(None))
         if self._inside.is_first:
             self._between.sum(self._flat.weights)
             self._flat.weights /= self._num_replicas
@@ -170,6 +177,9 @@ class DilocoSync:
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
         weights = self._flat.weights
         self._shared.copy_(weights)
+        self._flights.clear()
+        if self._momentum is not None:
+            self._momentum.zero_()
         if not tensors:
             return
         weights.copy_(tensors["weights"])

@@ -26,9 +26,14 @@ class PowerSgdSync(GradientSync):
         # A thin factor must save something: other parameters travel whole.
         self._matrices = [pair for pair in pairs if min(pair[0].shape) > 2 * rank]
         self._vectors = [gradient for gradient, _ in pairs if min(gradient.shape) <= 2 * rank]
+        self._rank = rank
+        self._right = self._first_factors()
+
+    def _first_factors(self) -> list[torch.Tensor]:
         generator = torch.Generator().manual_seed(1)
-        self._right = [
-            torch.randn(g.shape[1], rank, generator=generator, dtype=g.dtype).to(g.device) for g, _ in self._matrices
+        return [
+            torch.randn(g.shape[1], self._rank, generator=generator, dtype=g.dtype).to(g.device)
+            for g, _ in self._matrices
         ]
 
     def exchange(self, own_tokens: int, all_tokens: int) -> None:
@@ -67,6 +72,8 @@ class PowerSgdSync(GradientSync):
 
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
         if not tensors:
+            self._error.zero_()
+            self._num_steps, self._right = 0, self._first_factors()
             return
         self._error.copy_(tensors["error"])
         self._num_steps = int(tensors["num_steps"])

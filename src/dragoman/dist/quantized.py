@@ -44,5 +44,6 @@ class Int8Sync(GradientSync):
         return {"error": self._error}
 
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
+        self._error.zero_()
         if tensors:
             self._error.copy_(tensors["error"])

@@ -20,7 +20,7 @@ from dragoman.run.figures import (
 )
 from dragoman.run.folder import AVERAGE
 from dragoman.run.reader import RunRecord
-from dragoman.run.records import EvalRecord, Manifest
+from dragoman.run.records import WRONG_NUMBERS, EvalRecord, Manifest
 
 SYNTHETIC_CORPUS = "phrasebook"
 
@@ -137,5 +137,5 @@ def _checkpoints(run: RunRecord) -> list[CheckpointSize]:
 
 def _warnings(run: RunRecord) -> list[str]:
     """What training warned of, each once."""
-    texts = [event.detail.get("text") for event in run.events_of("warning")]
+    texts = [event.detail.get("text") for event in run.events if event.kind in ("warning", *WRONG_NUMBERS)]
     return list(dict.fromkeys(text for text in texts if isinstance(text, str)))

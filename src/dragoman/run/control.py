@@ -20,7 +20,7 @@ State = Literal["starting", "running", "stopping", "ended"]
 # 143 is what schedulers that look at codes start again without being told to; 1 and 2 are final to them.
 INTERRUPTED, PREEMPTED, LOST_PEER = 130, 143, 75
 HUNG = 70  # no step ended for too long
-DIVERGED = 71  # numbers went wrong again after a roll-back: nothing that another attempt would mend
+DIVERGED = 71  # step after step gave no number, and going back to a checkpoint did not help
 OUT_OF_MEMORY, NOT_JOINED = 72, 76  # a user's errors that may be gone next time: 2 for whoever gave the command
 WARNINGS = (signal.SIGTERM, signal.SIGUSR1)  # of schedulers and clouds, to whichever process of a run: save and leave
 CONTROL = "control.json"

@@ -18,6 +18,7 @@ REASONS = {
     "patience": "the dev loss had stopped falling",
     "interrupted": "it was asked to stop",
     "preempted": "a signal told it to save and leave",
+    "diverged": "its numbers went wrong, and going back to a checkpoint did not help",
 }
 
 
@@ -31,7 +32,7 @@ class AttemptSpan:
     first_step: int | None
     last_step: int | None
     num_steps: int
-    num_lost_steps: int  # done again by a later attempt
+    num_lost_steps: int  # done again, by a later attempt or after a rollback
     lost_seconds: float
     command: str
     world_size: int | None

@@ -63,7 +63,7 @@ class RunRecord:
     evals: tuple[EvalRecord, ...]
     events: tuple[Event, ...]
     checkpoints: tuple[Checkpoint, ...]
-    lost_steps: tuple[StepRecord, ...]  # done again by a later attempt
+    lost_steps: tuple[StepRecord, ...]  # done again, by a later attempt or after a rollback
     num_bad_lines: Mapping[str, int]  # file name -> torn or garbage lines; only files that have some
     samples: tuple[SystemSample, ...] = ()  # all hosts, each in the order of time
     profile: Profile | None = None
@@ -107,10 +107,11 @@ def _without_collector() -> Generator[None]:
 def _read(folder: RunFolder) -> RunRecord:
     manifest = read_manifest(folder)
     bad: Counter[str] = Counter()
-    steps = _read_counted(folder.steps_path, StepRecord, bad)
+    steps, redone = _without_redone(_read_counted(folder.steps_path, StepRecord, bad))
     evals = _read_counted(folder.evals_path, EvalRecord, bad)
     events = _read_counted(folder.events_path, Event, bad)
-    timings = [record for path in folder.timing_paths() for record in _read_counted(path, TimingRecord, bad)]
+    timing_files = [_read_counted(path, TimingRecord, bad) for path in folder.timing_paths()]
+    timings = [record for records in timing_files for record in _without_redone(records)[0]]
     samples = [record for path in folder.system_paths() for record in _read_counted(path, SystemSample, bad)]
     first_steps = _first_steps(steps, events)
     kept_steps, lost_steps = _keep_latest(steps, first_steps, lambda record: record.step)
@@ -124,7 +125,7 @@ def _read(folder: RunFolder) -> RunRecord:
         evals=tuple(kept_evals),
         events=tuple(sorted(events, key=lambda event: event.time)),
         checkpoints=tuple(list_checkpoints(folder)),
-        lost_steps=tuple(lost_steps),
+        lost_steps=tuple(sorted([*redone, *lost_steps], key=lambda record: (record.step, record.attempt))),
         num_bad_lines=dict(bad),
         samples=tuple(samples),
         profile=find_promise(folder.profile_path, Profile),
@@ -208,6 +209,17 @@ def _first_steps(steps: Iterable[StepRecord], events: Iterable[Event]) -> dict[i
         if event.kind in ("started", "resumed"):
             first[event.attempt] = min(event.step + 1, first.get(event.attempt, event.step + 1))
     return first
+
+
+def _without_redone(records: Sequence[R]) -> tuple[list[R], list[R]]:
+    """(kept, lost) of one file: steps of an attempt rise, but where the run was rolled back and did some again."""
+    kept: list[R] = []
+    lost: list[R] = []
+    for record in records:
+        while kept and kept[-1].step >= record.step and kept[-1].attempt == record.attempt:
+            lost.append(kept.pop())
+        kept.append(record)
+    return kept, lost
 
 
 def _keep_latest(

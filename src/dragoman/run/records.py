@@ -17,8 +17,10 @@ SCHEMA = 1
 NumRanks = Annotated[int, Field(ge=0, le=1_000_000)]  # lists are made of so many
 
 EventKind = Literal[
-    "started", "resumed", "changed", "clocks", "checkpoint", "best", "finding", "stopped", "finished", "warning"
-]
+    "started", "resumed", "changed", "clocks", "checkpoint", "best", "finding", "stopped", "finished", "warning",
+    "left-out", "spike", "rolled-back",
+]  # fmt: skip
+WRONG_NUMBERS: tuple[EventKind, ...] = ("left-out", "spike", "rolled-back")  # each says in `text` what happened
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Event
@@ -87,6 +88,7 @@ class Checkpoints:
             if self._is_writer:
                 check_budget(_num_bytes(model.state_dict()) + _num_bytes(optimizer.tensors()), self._budget)
                 clear_temporaries(folder)
+        self._restorer = Restorer(folder, world, model, optimizer, sync)
         self._snapshots = Snapshots()
         self._snapshot()  # memory is found now, and no step waits for it
         self._thread = ThreadPoolExecutor(1, "checkpoint")
@@ -193,7 +195,19 @@ class Checkpoints:
 
     def restore(self) -> tuple[Progress, list[str]]:
         """Go on from the newest checkpoint that counts, or start afresh; what there is to say about it."""
-        return Restorer(self._folder, self._world, self._model, self._optimizer, self._sync).restore()
+        progress, notes = self._restorer.restore()
+        if progress is None:
+            self._sync.load_state({})
+        return progress or Progress(), notes
+
+    def roll_back(self, before: int) -> tuple[Progress | None, list[str]]:
+        """In a run that goes on: to the newest one of an earlier step, which is `last` from now on; None without one.
+        Nothing may be under way."""
+        progress, notes = self._restorer.restore(before)
+        if progress is not None and self._is_writer:
+            with suppress(OSError):  # then a run that is cut off goes on from a later one
+                self._folder.set_pointer("last", progress.step)
+        return progress, notes
 
 
 def _failure(writing: Writing) -> tuple[str, str] | None:

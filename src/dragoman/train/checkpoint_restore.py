@@ -47,11 +47,13 @@ class Restorer:
         self._optimizer = optimizer
         self._sync = sync
 
-    def restore(self) -> tuple[Progress, list[str]]:
-        """Go on from the newest checkpoint that counts and is whole on some disk, or start afresh; notes say what was
-        passed over, and who took whose copy."""
+    def restore(self, before: float = math.inf) -> tuple[Progress | None, list[str]]:
+        """Go on from the newest checkpoint of an earlier step that counts and is whole on some disk; None without one.
+        Notes say what was passed over, and who took whose copy."""
         notes: list[str] = []
         for step in self._counting_steps():
+            if step >= before:
+                continue
             path = self._folder.step_checkpoint(step)
             told = self._world.gather(asdict(_look(path, self._world.host, self._folder.pointed_step("last"))))
             source, copies = _choose([Copy(**entry) for entry in told])
@@ -59,8 +61,7 @@ class Restorer:
             if source is not None:
                 is_here = copies[self._world.rank].problem is None
                 return self._restore(path, is_here, source, copies[source].host, notes)
-        self._sync.load_state({})
-        return Progress(), notes
+        return None, notes
 
     def _counting_steps(self) -> list[int]:
         """Newest first. What lies behind every `last` was not written on all hosts: it may mix with another attempt."""

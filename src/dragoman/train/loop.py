@@ -21,12 +21,14 @@ from dragoman.train.exchange import settle_exchange
 from dragoman.train.feed import feed
 from dragoman.train.job import Job
 from dragoman.train.meter import Meter
+from dragoman.train.numbers import LEFT_OUT, MANY, MANY_SCALED, NUM_TOTALS, Streak, marks
 from dragoman.train.optim import Optimizer
 from dragoman.train.passes import make_passes
 from dragoman.train.progress import SaveTimer
 from dragoman.train.promise import measure_run, promise_run
 from dragoman.train.recorder import Recorder
-from dragoman.train.stop import LEAVING, Stopper
+from dragoman.train.rollback import roll_back
+from dragoman.train.stop import LEAVING, UNFINISHED, Stopper
 from dragoman.train.validate import Validator
 from dragoman.train.watchdog import Watchdog
 
@@ -63,6 +65,7 @@ def train(job: Job, world: World) -> str:
     inputs = feed(plan, world, range(progress.step + 1, recipe.train.max_steps + 1), passes.piece)
     passes.refresh()
     recorder.clocks(progress.step)
+    streak = Streak(progress.step, MANY if built.scale is None else MANY_SCALED)
     meter = Meter(clock_of(world.device))
     watchdog = Watchdog(meter, world.name, folder.hang_path(world.rank), 60 * recipe.train.hang_minutes)
     while reason is None:
@@ -73,22 +76,25 @@ def train(job: Job, world: World) -> str:
         num_tokens = step_input.plan.target_tokens
         if sync.has_replicas:
             passes.refresh()
-        totals = torch.zeros(6, dtype=torch.float64, device=world.device)
+        totals = torch.zeros(NUM_TOTALS, dtype=torch.float64, device=world.device)
         for piece in step_input.pieces:
             meter.begin("forward")
             totals[:2] += passes.forward(piece, dropout_seed(recipe.train.seed, step, piece.index), num_tokens)
             meter.begin("backward")
             if piece is step_input.pieces[-1]:
                 sync.begin_last_backward()
+                flat.gradient[:1] += 0 * totals[0]  # a loss that is no number makes the gradient none, on all ranks
             passes.backward()
         meter.begin("exchange")
         sync.exchange(step_input.own_tokens, num_tokens)
         meter.begin("optimizer")
-        rate = lr_at(step, recipe.optim, recipe.model.d_model, recipe.train.max_steps)
-        norm = landing(optimizer.update(rate * sync.rate_factor))
+        rate = progress.rate_factor * lr_at(step, recipe.optim, recipe.model.d_model, recipe.train.max_steps)
+        norm = optimizer.update(rate * sync.rate_factor)
         # The ranks' votes cross the link with the losses, so that all of them take the same branch.
         votes = [*stopper.votes(), world.is_first and save_timer.is_due(), checkpoints.vote()]
-        totals[2:] = torch.tensor(votes, dtype=torch.float64).to(world.device, non_blocking=True)
+        totals[2:LEFT_OUT] = torch.tensor(votes, dtype=torch.float64).to(world.device, non_blocking=True)
+        totals[LEFT_OUT:] = marks(norm, norm if sync.has_replicas else totals[0], world.rank)
+        norm = landing(norm)
         meter.begin("exchange")
         arrived = sync.advance(step, totals)
         progress.step = step
@@ -119,15 +125,19 @@ def train(job: Job, world: World) -> str:
             recorder.checkpoint(checkpoints.finish())
         meter.end_step(set_time=is_evaluation)
         recorder.step(step_input.plan, rate, norm, sync.sent_bytes)
-        for times in meter.take(wait=reason is not None):
-            recorder.timed(times)
-        for loss, nll, *_ in arrived:
-            recorder.told(loss, nll)
+        recorder.catch_up(meter.take(wait=reason is not None), arrived)
+        if streak.note(arrived) and reason is None:
+            meter.begin("checkpoint")
+            recorder.catch_up(meter.take(wait=True), sync.settle())
+            inputs.close()
+            reason = roll_back(streak, progress, checkpoints, recorder)
+            inputs = feed(plan, world, range(progress.step + 1, recipe.train.max_steps + 1), passes.piece)
+            passes.refresh()
 
     watchdog.close()
     inputs.close()
     recorder.checkpoint(checkpoints.end())
-    if reason not in LEAVING:
+    if reason not in UNFINISHED:
         checkpoints.save_average()
     recorder.end(progress, reason)
     return reason

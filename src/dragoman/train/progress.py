@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dragoman.run.folder import Pointer
 from dragoman.run.records import EvalRecord
@@ -20,6 +20,12 @@ class Progress:
     best_loss_step: int = 0
     best_bleu_step: int = 0
     num_evals_without_gain: int = 0
+    rate_factor: float = 1.0  # of the schedule's learning rate; less once the run was rolled back
+
+    def roll_back(self, earlier: "Progress", rate_factor: float) -> None:
+        """Stand where an earlier one stood, in place: others hold this object. Time goes on."""
+        trained = self.trained_seconds
+        vars(self).update(vars(replace(earlier, trained_seconds=trained, rate_factor=rate_factor)))
 
     def note_evaluation(self, record: EvalRecord) -> list[Pointer]:
         """Take in the first dev set's result; which pointers now lead to this step."""

@@ -1,9 +1,9 @@
 """Everything a run says of itself, in one place: records, TensorBoard, the screen. Never raises into training."""
 
-import math
 import os
 import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,11 +12,12 @@ import torch
 from dragoman.data.batches import BatchPlan, StepPlan
 from dragoman.dist.card import CardCounter
 from dragoman.dist.clock import clock_offsets
+from dragoman.dist.sync import Totals
 from dragoman.dist.world import World
 from dragoman.run.folder import Pointer
 from dragoman.run.notices import VARIABLE, Notices
 from dragoman.run.reader import read_manifest
-from dragoman.run.records import Manifest, StepRecord, TimingRecord
+from dragoman.run.records import EventKind, Manifest, StepRecord, TimingRecord
 from dragoman.run.tensorboard import TensorBoardWriter
 from dragoman.run.writer import RunWriter, write_manifest
 from dragoman.train.changes import Change, changed_settings, rate_note
@@ -25,9 +26,10 @@ from dragoman.train.console import Console
 from dragoman.train.findings import Findings
 from dragoman.train.job import Job
 from dragoman.train.meter import StepTimes
+from dragoman.train.numbers import LEFT_OUT, Spikes, origin_of
 from dragoman.train.progress import Progress
 from dragoman.train.sampler import Sampler
-from dragoman.train.stop import LEAVING
+from dragoman.train.stop import UNFINISHED
 from dragoman.train.validate import Evaluation
 from dragoman.units import format_bytes_both, format_count, format_seconds, plural
 
@@ -66,7 +68,8 @@ class Recorder:
         self._sent_bytes = 0
         self._untimed: deque[_Update] = deque()
         self._untold: deque[_Update] = deque()
-        self._losses: deque[tuple[float, float]] = deque()
+        self._totals: deque[Totals] = deque()
+        self._spikes = Spikes()
         self._findings: Findings | None = None
         self._num_steps, self._last_step, self._started = 0, 0, time.monotonic()
         self._sampler: Sampler | None = None
@@ -138,13 +141,17 @@ class Recorder:
         self._untimed.append(update)
         self._untold.append(update)
 
-    def timed(self, times: StepTimes) -> None:
+    def catch_up(self, times: Iterable[StepTimes], arrived: Iterable[Totals]) -> None:
+        """What has become known of the oldest updates: where their time went, and the sums of all ranks."""
+        for one in times:
+            self._timed(one)
+        for totals in arrived:
+            self._told(totals)
+
+    def _timed(self, times: StepTimes) -> None:
         """Where the time of the oldest update went whose times were unknown."""
         update = self._untimed.popleft()
         update.times = times
-        if not math.isfinite(update.norm):
-            step = update.plan.step
-            self.warn(step, f"gradient norm {float(update.norm)} at step {step:,}: its update was left out")
         start = times.exchange_start
         place = (self._job.attempt, round(times.end, DECIMALS), update.plan.step, self._world.rank, self._world.host)
         parts = {f"{name}_seconds": round(value, DECIMALS) for name, value in times.seconds.items()}
@@ -159,16 +166,16 @@ class Recorder:
         )
         self._tell()
 
-    def told(self, loss_sum: float, nll_sum: float) -> None:
-        """The losses of the oldest update for which they were unknown, now that all ranks' have arrived."""
-        self._losses.append((loss_sum, nll_sum))
+    def _told(self, totals: Totals) -> None:
+        """The sums of the oldest update for which they were unknown, now that all ranks' have arrived."""
+        self._totals.append(totals)
         self._tell()
 
     def _tell(self) -> None:
-        while self._losses and self._untold[0].times is not None:
-            self._write_step(self._untold.popleft(), *self._losses.popleft())
+        while self._totals and self._untold[0].times is not None:
+            self._write_step(self._untold.popleft(), self._totals.popleft())
 
-    def _write_step(self, update: _Update, loss_sum: float, nll_sum: float) -> None:
+    def _write_step(self, update: _Update, totals: Totals) -> None:
         if not self._world.is_first:
             return
         assert update.times is not None
@@ -177,8 +184,8 @@ class Recorder:
             attempt=self._job.attempt,
             time=round(update.times.end, DECIMALS),
             step=plan.step,
-            loss=loss_sum / plan.target_tokens,
-            nll=nll_sum / plan.target_tokens,
+            loss=totals[0] / plan.target_tokens,
+            nll=totals[1] / plan.target_tokens,
             learning_rate=update.rate,
             gradient_norm=float(update.norm),
             source_tokens=plan.source_tokens,
@@ -187,11 +194,38 @@ class Recorder:
             step_seconds=round(update.times.step_seconds, DECIMALS),
         )
         self._writer.write(record)
+        self._judge(record, totals)
         self._console.step(record)
         self._notices.step = plan.step
         self._look_for_findings(plan.step)
         if self._scalars is not None and plan.step % self._log_every == 0:
             self._scalars.write_step(record)
+
+    def _judge(self, record: StepRecord, totals: Totals) -> None:
+        """Say where the numbers of a step went wrong, or its loss stands out."""
+        if totals[LEFT_OUT]:
+            rank = None if self._world.is_alone else origin_of(totals)
+            where = "" if rank is None else f" on rank {rank}"
+            text = f"step {record.step:,} gave no number{where}: its update was left out"
+            numbers = {"loss": record.loss, "gradient_norm": record.gradient_norm}
+            self._news("left-out", record.step, text, **numbers, rank=rank, num_ranks=int(totals[LEFT_OUT]))
+        usual = self._spikes.note(record.loss)
+        if usual is not None:
+            text = f"the loss of step {record.step:,} is {record.loss:.3f}, where {usual:.3f} was usual"
+            self._news("spike", record.step, text, loss=record.loss, usual=usual)
+
+    def rolled_back(self, step: int, text: str, **detail: Any) -> None:
+        """The run stands at this step again."""
+        if self._world.is_first:
+            self._news("rolled-back", step, text, **detail)
+            self._notices.tell("finding", text)
+        if self._scalars is not None:
+            self._scalars.close()
+            self._scalars = TensorBoardWriter(self._job.folder, step + 1)
+
+    def _news(self, kind: EventKind, step: int, text: str, **detail: Any) -> None:
+        self._writer.write_event(kind, step, **detail, text=text)
+        self._console.say(f"warning: {text}")
 
     def _look_for_findings(self, step: int) -> None:
         self._num_steps, self._last_step = self._num_steps + 1, step
@@ -234,7 +268,7 @@ class Recorder:
         if self._findings is not None:
             self._findings.close()
         if self._world.is_first:
-            kind = "stopped" if reason in LEAVING else "finished"
+            kind = "stopped" if reason in UNFINISHED else "finished"
             self._writer.write_event(kind, progress.step, reason=reason)
             line = (
                 f"{kind} at step {progress.step:,} ({reason}), trained for "

@@ -12,6 +12,8 @@ from dragoman.train.progress import Progress
 
 SIGNALS = (*WARNINGS, signal.SIGINT)
 LEAVING = ("interrupted", "preempted")  # reasons to save and leave, not to end
+DIVERGED = "diverged"  # the reason of a run that ends because its numbers are none
+UNFINISHED = (*LEAVING, DIVERGED)
 MACHINE_VOTE = 1e6  # more than all people together: any rank's machine that wants it to leave decides the reason
 
 

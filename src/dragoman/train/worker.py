@@ -15,7 +15,7 @@ from dragoman.data.shards import open_shards
 from dragoman.dist.failures import is_lost_peer
 from dragoman.dist.world import World, open_world
 from dragoman.errors import DragomanError
-from dragoman.run.control import INTERRUPTED, LOST_PEER, PREEMPTED
+from dragoman.run.control import DIVERGED, INTERRUPTED, LOST_PEER, PREEMPTED
 from dragoman.run.folder import lock_run
 from dragoman.train.job import Job
 from dragoman.train.loop import train
@@ -60,7 +60,7 @@ def _train(job: Job, world: World) -> int:
         job = settle_microbatches(job, world)
         with naming_batch(job.cut_recipe.batch, world):
             reason = train(job, world)
-    return {"interrupted": INTERRUPTED, "preempted": PREEMPTED}.get(reason, 0)
+    return {"interrupted": INTERRUPTED, "preempted": PREEMPTED, "diverged": DIVERGED}.get(reason, 0)
 
 
 def as_rank(work: Callable[[World], int]) -> int:

@@ -266,8 +266,30 @@ def test_diloco_ends_with_the_exact_mean():
     assert second.equal(second_shared)
 
 
+@pytest.mark.parametrize("precision", get_args(Precision))
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+def test_a_replica_whose_weights_are_no_numbers_takes_the_shared_ones(precision, broken):
+    """And nobody else ever sees them."""
+
+    def body(world: World) -> tuple[torch.Tensor, torch.Tensor]:
+        walk = Walk(world, precision=precision, outer_momentum=0.9).go(1, 2, 3)
+        if world.rank == 1:
+            walk.flat.weights[::7] = broken
+        walk.go(4, 5)
+        others = walk.flat.weights.clone()
+        walk.go(6, 7, 8)
+        walk.sync.finish()
+        return others, walk.flat.weights
+
+    (sound, first), (_, second) = run_ranks(2, body)
+    assert sound.isfinite().all()
+    assert first.isfinite().all()
+    assert first.equal(second)
+
+
+@pytest.mark.parametrize("num_before", [0, 7])
 @pytest.mark.parametrize("settings", [{}, {"precision": "int8", "outer_momentum": 0.9}, {"delay_steps": 3}])
-def test_diloco_goes_on_from_its_state_bit_for_bit(settings):
+def test_diloco_goes_on_from_its_state_bit_for_bit(settings, num_before):
     def whole(world: World) -> torch.Tensor:
         walk = Walk(world, **settings).go(1, 2, 3, 4, 5)
         walk.sync.settle()
@@ -277,7 +299,8 @@ def test_diloco_goes_on_from_its_state_bit_for_bit(settings):
         before = Walk(world, **settings).go(1, 2, 3, 4, 5)
         before.sync.settle()
         state = before.sync.state()
-        after = Walk(world, **settings)
+        after = Walk(world, **settings).go(*range(1, 1 + num_before))  # a run that is rolled back has gone on
+        after.sync.settle()
         with before.sync.shared_weights():
             after.flat.weights.copy_(before.flat.weights)
         after.sync.load_state(state)
@@ -305,6 +328,22 @@ def test_error_feedback_goes_on_from_its_state(method):
 
     whole, resumed = (run_ranks(2, lambda world, r=r: body(world, r)) for r in (False, True))
     assert whole[0].equal(resumed[0])
+
+
+@pytest.mark.parametrize("method", ["int8", "powersgd"])
+def test_from_no_state_error_feedback_begins_anew(method):
+    def body(world: World, num_before: int) -> torch.Tensor:
+        flat = small_flat()
+        sync = make_sync(SyncConfig(method=method, dense_steps=2), world, flat)
+        for step in range(num_before + 4):
+            if step == num_before:
+                sync.load_state({})
+            flat.gradient.copy_(random_like(flat, step - num_before, world.rank))
+            sync.exchange(1, world.size)
+        return flat.gradient
+
+    fresh, rolled_back = (run_ranks(2, lambda world, n=n: body(world, n))[0] for n in (0, 5))
+    assert rolled_back.equal(fresh)
 
 
 def test_a_replica_takes_the_mean_over_its_own_tokens():

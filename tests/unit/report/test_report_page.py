@@ -171,9 +171,11 @@ def test_warnings_and_a_stop_are_told(tmp_path):
     folder = empty_run(tmp_path)
     warning = Event(1, 1.0, "warning", 3, {"text": "7 pairs are too long"})
     stop = Event(1, 3.0, "stopped", 3, {"reason": "interrupted"})
-    folder.events_path.write_text(to_line(warning) + to_line(warning) + to_line(stop))
+    spike = Event(1, 2.0, "spike", 3, {"loss": 6.0, "usual": 2.0, "text": "the loss of step 3 is 6"})
+    folder.events_path.write_text("".join(map(to_line, (warning, warning, spike, stop))))
     text = text_of(render_page(read_run(folder.path)))
     assert text.count("Training warned: 7 pairs are too long") == 1
+    assert "Training warned: the loss of step 3 is 6" in text
     assert "Stopped after 0 steps: it was asked to stop." in text
 
 

@@ -42,6 +42,15 @@ def test_what_a_later_attempt_did_again_is_lost_work(folder):
     assert [step.step for step in run.lost_steps] == [6, 7, 8, 9, 10], "9 and 10 grew from weights that are gone"
 
 
+def test_what_a_run_did_again_after_a_rollback_is_lost_work(folder):
+    put(folder.steps_path, *[a_step(step, loss=9.0) for step in range(1, 11)], *[a_step(step) for step in range(6, 9)])
+    run = read_run(folder.path)
+    assert [step.step for step in run.steps] == list(range(1, 9))
+    assert [step.loss == 9.0 for step in run.steps] == [True] * 5 + [False] * 3
+    assert [step.step for step in run.lost_steps] == [6, 7, 8, 9, 10]
+    assert figures.attempt_spans(run)[0].num_lost_steps == 5
+
+
 @pytest.mark.parametrize(("kind", "at", "kept"), [("resumed", 4, [1, 2, 3, 4]), ("started", 0, [])])
 def test_an_attempt_that_died_before_its_first_step_still_cuts(folder, kind, at, kept):
     put(folder.steps_path, *[a_step(step) for step in range(1, 11)])

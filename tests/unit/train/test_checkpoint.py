@@ -21,6 +21,7 @@ from dragoman.run.folder import create_run_folder
 from dragoman.run.records import EvalRecord
 from dragoman.train import checkpoint_write
 from dragoman.train.checkpoint_keep import keep_checkpoints
+from dragoman.train.checkpoint_restore import read_progress
 from dragoman.train.checkpoint_write import save_average
 from dragoman.train.progress import Progress
 from dragoman.train.scale import FIRST, LossScale
@@ -85,6 +86,35 @@ def test_a_rank_that_lost_its_checkpoint_takes_the_scale_of_the_first(tmp_path, 
         return float(own.value), all(mine[name].equal(theirs[name]) for name in mine if "exp_avg" in name)
 
     assert run_ranks(2, restore) == [(value, True)] * 2
+
+
+def test_a_run_goes_back_to_the_newest_checkpoint_of_an_earlier_step(training):
+    training.save(2, 4, 6)
+    progress = Progress(6, target_tokens=600, trained_seconds=7.0)
+    earlier, notes = training.checkpoints().roll_back(6)
+    assert earlier is not None and notes == []
+    assert training.folder.pointed_step("last") == 4
+    assert all(tensor.equal(training.weights(4)[name]) for name, tensor in training.model.state_dict().items())
+    progress.roll_back(earlier, rate_factor=0.5)
+    kept = {"trained_seconds": 7.0, "rate_factor": 0.5}
+    assert progress == Progress(4, target_tokens=400, best_loss=0.25, best_loss_step=4, **kept)
+
+
+def test_without_an_earlier_checkpoint_nothing_is_changed(training):
+    training.save(2, 4)
+    before = training.flat.weights.clone()
+    assert training.checkpoints().roll_back(2) == (None, [])
+    assert training.flat.weights.equal(before)
+    assert training.folder.pointed_step("last") == 4
+
+
+def test_a_checkpoint_of_an_earlier_version_has_the_whole_rate(training):
+    training.save(1)
+    path = training.folder.step_checkpoint(1)
+    state = json.loads((path / STATE).read_text())
+    del state["rate_factor"]
+    (path / STATE).write_text(json.dumps(state))
+    assert read_progress(path)["rate_factor"] == 1.0
 
 
 def test_without_a_checkpoint_a_run_starts_afresh(training, tmp_path):

@@ -60,6 +60,18 @@ def test_what_a_later_attempt_does_again_leaves_the_curves(run, live):
     assert live.evals == [], "it was of a step that is done again"
 
 
+def test_what_a_run_does_again_after_a_rollback_leaves_the_curves(run, live):
+    run.steps(60, loss=9.0)
+    live.refresh()
+    run.step = 40
+    run.event("rolled-back", text="back to the checkpoint of step 40")
+    run.steps(5, loss=1.0)
+    live.refresh()
+    assert live.last.step == 45 and live.attempt == 1
+    assert [point[2] for point in live.loss.points()][-6:] == [9.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    assert findings(live) == [("rolled-back", "back to the checkpoint of step 40", 40)]
+
+
 def test_another_run_in_the_same_folder_begins_anew(run, live):
     run.steps(30)
     live.refresh()

@@ -93,6 +93,8 @@ def _check(
     is_off = ~(np.abs(rates - expected) <= SAME * np.maximum(expected, 1e-12))
     first = int(facts.steps.step[checked[int(np.argmax(is_off))]])
     why = ", as it does where an attempt was started with other settings" if len(facts.spans) > 1 else ""
+    if facts.run.events_of("rolled-back"):
+        why = ", because the run was rolled back and went on with less of its rate"
     return f"The recorded curve leaves the formula by up to {percent(deviation)}, first at step {first:,}{why}"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.run.control import (
+    DIVERGED,
     HUNG,
     INTERRUPTED,
     LOST_PEER,
@@ -65,7 +66,7 @@ def judge(exits: Sequence[Exit], is_stopped: bool, is_preempted: bool = False) -
     """The outcome where every host reported. `is_stopped`: the run was told to end, `is_preempted`: by a machine."""
     cause = find_cause(exits)
     if cause is not None and not (is_stopped and cause.code == LOST_PEER):
-        code = USER_ERROR if cause.code in USER_ERRORS else FAILED
+        code = USER_ERROR if cause.code in USER_ERRORS else cause.code if cause.code == DIVERGED else FAILED
         return Outcome(code, f"rank {cause.rank} on host {cause.host} {describe_code(cause.code)}", cause)
     if is_preempted or (not is_stopped and _is_warned(exits)):
         return Outcome(PREEMPTED, "told by a signal to leave")
@@ -90,6 +91,8 @@ def describe_code(code: int) -> str:
         return "ran out of memory"
     if code == NOT_JOINED:
         return "did not find the other ranks"
+    if code == DIVERGED:
+        return "ended because training diverged; the lines before say at which step, and what to try"
     if code >= 0:
         return f"failed with exit code {code}"
     try:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dragoman.run.records import WRONG_NUMBERS
 from dragoman.units import format_bit_rate, format_bytes, format_count, format_seconds
 from dragoman.web.watch.curve import Curve, Point
 from dragoman.web.watch.host_now import HostNow
@@ -84,11 +85,11 @@ def link_bytes_per_second(live: LiveRun) -> float | None:
 
 
 def findings(live: LiveRun) -> list[tuple[str, str, int]]:
-    """(code, text, step), newest first; each code once."""
+    """(code, text, step), newest first; each code once. Numbers that went wrong have their event's kind as code."""
     found: dict[str, tuple[str, str, int]] = {}
     for event in reversed(live.events):
-        if event.kind == "finding":
-            code = str(event.detail.get("code", ""))
+        if event.kind in ("finding", *WRONG_NUMBERS):
+            code = str(event.detail.get("code", event.kind))
             found.setdefault(code, (code, str(event.detail.get("text", "")), event.step))
     return list(found.values())
 

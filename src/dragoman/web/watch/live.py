@@ -145,7 +145,7 @@ class LiveRun:
 
     def _add_step(self, record: StepRecord) -> None:
         last = self.last
-        if last is not None and record.attempt > last.attempt:
+        if last is not None and (record.attempt > last.attempt or record.step <= last.step):  # resumed, or rolled back
             kept = [step for step in self.recent if step.step < record.step]
             self.recent = deque(kept, maxlen=NUM_RECENT)
             self.evals = [item for item in self.evals if item.step < record.step]

@@ -5,7 +5,7 @@ import pytest
 from dragoman.launch.control.attempt import Attempt, _conclude
 from dragoman.launch.control.outcome import Exit, describe_code, find_cause, judge
 
-LOST_PEER, INTERRUPTED, PREEMPTED = 75, 130, 143
+LOST_PEER, INTERRUPTED, PREEMPTED, DIVERGED = 75, 130, 143, 71
 
 
 def exits(*codes: int, is_after_stop: bool = False) -> list[Exit]:
@@ -58,6 +58,7 @@ def test_a_kill_after_the_stop_is_ours():
         ((2, 2), True, 2, "rank 0 on host a failed with exit code 2"),
         ((LOST_PEER, -9), False, 1, "rank 1 on host b was killed by SIGKILL"),
         ((1,), False, 1, "rank 0 on host a failed with exit code 1"),
+        ((DIVERGED, -15), False, DIVERGED, "rank 0 on host a ended because training diverged"),
     ],
 )
 def test_the_outcome_in_a_code_and_a_sentence(codes, is_stopped, code, words):
@@ -88,3 +89,4 @@ def test_codes_in_words():
     assert "out of memory?" in describe_code(-9)
     assert describe_code(-99) == "was killed by signal 99"
     assert "another rank" in describe_code(LOST_PEER)
+    assert "training diverged" in describe_code(DIVERGED)
