@@ -60,8 +60,13 @@ def masked_words(words: Sequence[str]) -> list[str]:
         elif word.startswith(f"{OPTION}="):
             masked.append(f"{OPTION}={masked_address(word.removeprefix(f'{OPTION}='))}")
         else:
-            masked.append(_PASSWORD.sub(r"\1...@", word))
+            masked.append(without_password(word))
     return masked
+
+
+def without_password(text: str) -> str:
+    """Any text in which an address may have a user and a password: 'sftp://me:secret@host/x' -> 'sftp://...@host/x'."""
+    return _PASSWORD.sub(r"\1...@", text)
 
 
 @contextmanager

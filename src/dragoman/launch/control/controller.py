@@ -32,6 +32,7 @@ from dragoman.launch.restarts import Restarts
 from dragoman.launch.when_done import finish
 from dragoman.run.control import CONTROLLER_LOCK, INTERRUPTED, PREEMPTED, Control, State, write_control
 from dragoman.run.folder import RunFolder, lock_file
+from dragoman.run.notices import without_password
 
 CLAIM_SECONDS = 1.0
 GRACE_SECONDS = 3.0
@@ -195,7 +196,7 @@ class Controller:
         finally:
             self._is_mirrored = mirror.stop()
             if self._is_mirrored:
-                self._log.say(f"everything is copied to {self._task.mirror}")
+                self._log.say(f"everything is copied to {without_password(self._task.mirror)}")
 
 
 def _never_joined(missing: list[str], task: Task) -> Outcome:

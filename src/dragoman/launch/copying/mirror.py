@@ -16,6 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.launch.copying.mirror_target import Target, open_target
 from dragoman.launch.hosts.session import problem_line
 from dragoman.run.folder import replaced_file
+from dragoman.run.notices import without_password
 
 EVERY_SECONDS = 15.0
 FINAL_SECONDS = 900.0  # for the last pass, after the run
@@ -70,21 +71,21 @@ def check_mirror(destination: str) -> str:
     """Can it be written? On the host that will do it; one line that says where the copy goes."""
     target = open_target(destination)
     target.check()
-    return target.name
+    return without_password(target.name)
 
 
 def mirror_run(
     folder: Path, destination: str, stop: threading.Event, say: Say, every_seconds: float = EVERY_SECONDS
 ) -> bool:
     """Copy all the time, and once more at the end; whether the last copy was whole."""
-    was_failing = False
+    was_failing, shown = False, without_password(destination)
     while True:
         is_last = stop.is_set()
         problem = _try_pass(folder, destination, is_last)
         if problem and (not was_failing or is_last):
-            say(f"warning: the mirror {destination} fails: {problem}" + ("" if is_last else "; trying again"))
+            say(f"warning: the mirror {shown} fails: {problem}" + ("" if is_last else "; trying again"))
         elif was_failing and not problem:
-            say(f"the mirror {destination} works again")
+            say(f"the mirror {shown} works again")
         was_failing = bool(problem)
         if is_last:
             return not problem
@@ -95,9 +96,9 @@ def _try_pass(folder: Path, destination: str, is_last: bool) -> str:
     try:
         copy_changes(folder, destination, is_last)
     except DragomanError as error:
-        return problem_line(error)
+        return without_password(problem_line(error))
     except Exception as error:  # whatever a backend raises, training goes on
-        return f"{type(error).__name__}: {error}"
+        return without_password(f"{type(error).__name__}: {error}")
     return ""
 
 
@@ -185,14 +186,16 @@ def _checkpoint_unit(name: str, path: Path) -> Unit:
 def _read_state(folder: Path, destination: str) -> dict[str, Any]:
     try:
         state = json.loads((folder / STATE_NAME).read_text(encoding="utf-8"))
-        return cast("dict[str, Any]", state["sent"]) if state["destination"] == destination else {}
+        is_same = state["destination"] == without_password(destination)
+        return cast("dict[str, Any]", state["sent"]) if is_same else {}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
 
 def _write_state(folder: Path, destination: str, sent: Mapping[str, Any]) -> None:
     with replaced_file(folder / STATE_NAME) as fresh:
-        fresh.write_text(json.dumps({"destination": destination, "sent": sent}), encoding="utf-8")
+        state = {"destination": without_password(destination), "sent": sent}
+        fresh.write_text(json.dumps(state), encoding="utf-8")
 
 
 MIRROR_OPS: Mapping[str, Callable[..., Any]] = {"check_mirror": check_mirror}

@@ -18,6 +18,7 @@ from dragoman.launch.copying.transfer import place_link
 from dragoman.launch.hosts.hosts import Host, read_remote
 from dragoman.launch.hosts.ssh import SSH_FAILED, Tail, end_ssh, explain_failure, start_ssh
 from dragoman.run.checkpoint_files import STATE
+from dragoman.run.notices import without_password
 
 COMMAND_SECONDS = 60.0
 WRITABLE = "name a place that can be written, with --mirror HOST:PATH or a URL such as s3://bucket/run"
@@ -154,7 +155,7 @@ class UrlTarget:
             self._files.pipe_file(mark, b"")
             self._files.rm_file(mark)
         except Exception as error:  # every backend has its own
-            raise DragomanError(f"cannot write to {self.name}: {error}", WRITABLE) from None
+            raise DragomanError(without_password(f"cannot write to {self.name}: {error}"), WRITABLE) from None
 
     def put_files(self, root: Path, names: Sequence[str]) -> None:
         for name in names:
@@ -192,6 +193,6 @@ def _open_url(url: str) -> tuple[Any, str]:
         return core.url_to_fs(url)
     except ImportError as error:
         hint = "install that package beside Dragoman, on the first host"
-        raise DragomanError(f"--mirror {url}: {error}", hint) from None
+        raise DragomanError(without_password(f"--mirror {url}: {error}"), hint) from None
     except ValueError as error:
-        raise DragomanError(f"--mirror {url}: {error}", WRITABLE) from None
+        raise DragomanError(without_password(f"--mirror {url}: {error}"), WRITABLE) from None

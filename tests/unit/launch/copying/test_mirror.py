@@ -108,6 +108,20 @@ def test_an_object_store(run):
     assert files.cat_file("/bucket/mine/steps.jsonl") == run.steps_path.read_bytes()
 
 
+def test_a_password_stays_in_memory(run):
+    said = []
+    stop = threading.Event()
+    stop.set()
+    mirror_run(run.path, "sftp://me:SECRET@127.0.0.1:1/mine", stop, said.append)
+    copy_changes(run.path, "memory://me:SECRET@bucket/mine")
+    assert said and "SECRET" not in "".join(said)
+    assert "SECRET" not in (run.path / ".mirror.json").read_text()
+    assert copy_changes(run.path, "memory://me:SECRET@bucket/mine") == 0, "it is still known where the copy is"
+    with pytest.raises(DragomanError) as caught:
+        check_mirror("nothing://me:SECRET@host/x")
+    assert "SECRET" not in str(caught.value)
+
+
 def test_a_large_log_is_not_sent_every_time(run, destination, monkeypatch):
     copy_changes(run.path, destination)
     monkeypatch.setattr(mirror, "MAX_BYTES_PER_SECOND", 1)
