@@ -1,6 +1,7 @@
 """What a fault did to a run, and what a run must be when it is over: found in records, folders and processes."""
 
 import hashlib
+import json
 import math
 import time
 from dataclasses import dataclass
@@ -240,7 +241,5 @@ def largest_difference(one: Path, other: Path) -> float:
 
 def dev_loss(live: LiveRun) -> float:
     """Of the last evaluation."""
-    import json
-
     lines = live.hosts.run_folder(live.first).evals_path.read_text(encoding="utf-8").splitlines()
     return float(json.loads(lines[-1])["loss"])

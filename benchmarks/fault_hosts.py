@@ -23,6 +23,7 @@ from dragoman.run.folder import RunFolder
 MARK, HOST, FOLDER = "DRAGOMAN_FAULTS", "DRAGOMAN_FAULTS_HOST", "DRAGOMAN_FAULTS_FOLDER"
 INJECTION = Path(__file__).parent / "fault_injection"
 SOURCE = Path(dragoman.__file__).parents[1]
+PACE_SECONDS = "0.05"  # of a step, at least
 LINK, SLOW_LINK = "100mbit", "1mbit"
 ROLES = {
     "worker": "dragoman.train.worker",
@@ -68,6 +69,8 @@ class FaultHosts:
         for process in self._started:
             process.kill()
             process.wait(10)
+            if process.stdin is not None:
+                process.stdin.close()
 
     # What a person does.
 
@@ -87,6 +90,10 @@ class FaultHosts:
         )
         self._started.append(process)
         return process
+
+    def adopt(self, process: subprocess.Popen[str]) -> None:
+        """One that somebody else started, to end with the rest."""
+        self._started.append(process)
 
     def hosts_file(self, names: Sequence[str], num_workers: int) -> Path:
         """A hosts.toml that every host sees at the same place."""
@@ -136,6 +143,7 @@ class FaultHosts:
 
     def send_signal(self, pids: Sequence[int], number: signal.Signals) -> None:
         for pid in pids:
+            assert pid > 1, "0 would be this very process group"
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
@@ -176,6 +184,7 @@ class FaultHosts:
             MARK: self.mark,
             HOST: host,
             FOLDER: str(self.folder_of(host)),
+            "DRAGOMAN_FAULTS_PACE": PACE_SECONDS,
             "OMP_NUM_THREADS": "1",
             "DRAGOMAN_DEVICE": "cpu",
             "DRAGOMAN_MEASURE_SECONDS": "1",

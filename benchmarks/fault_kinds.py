@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from fault_hosts import LINK, SLOW_LINK
-from fault_live import LiveRun
+from fault_live import LiveRun, TooLateError
 
 FIND_SECONDS = 60.0
 FIRE_SECONDS = 90.0
@@ -77,7 +77,9 @@ def find_process(live: LiveRun, fault: Fault, role: str) -> tuple[int, str]:
         return bool(found)
 
     live.wait(is_found, FIND_SECONDS, f"a {role} to send a signal to")
-    return found[fault.worker_number % len(found)] if found else (0, live.first)
+    if not found:
+        raise TooLateError
+    return found[fault.worker_number % len(found)]
 
 
 def injected(live: LiveRun, fault: Fault, host: str, rank: int | None = None, detail: str = "") -> Injected:
@@ -181,8 +183,9 @@ def inside_rank(live: LiveRun, fault: Fault) -> Injected:
     before = injected(live, fault, host, rank)
     (folder / f"{fault.kind} {rank}").touch()
     live.wait(fired.exists, FIRE_SECONDS, f"{fault.kind} in rank {rank}")
-    moment = float(fired.read_text() or before.moment) if fired.exists() else before.moment
-    return Injected(fault, moment, host, rank, before.checkpoint_before)
+    if not fired.exists():
+        raise TooLateError
+    return Injected(fault, float(fired.read_text() or before.moment), host, rank, before.checkpoint_before)
 
 
 KINDS: dict[str, Kind] = {

@@ -75,6 +75,10 @@ class GaveUpError(Exception):
     """The run does not go on, however often its command is typed."""
 
 
+class TooLateError(Exception):
+    """The run reached its last step before the fault could be made."""
+
+
 class LiveRun:
     """All in one thread, but for the readers of output: `tend` is called all the time."""
 

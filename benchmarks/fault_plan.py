@@ -11,7 +11,7 @@ from fault_settings import METHODS
 
 FEWEST_FAULTS, MOST_FAULTS = 2, 5
 # With more ranks on the same cores a step takes longer: a run without faults takes about twenty seconds.
-MAX_STEPS = {1: 400, 2: 400, 3: 320, 4: 240, 6: 180}
+MAX_STEPS = {2: 240, 3: 220, 4: 200, 6: 160}
 EVERY_STEPS = (5, 10, 20, 40)
 AT_START, HASTY = 0.15, 0.2  # shares of faults
 FIRST_SHARE, LAST_SHARE = 0.1, 0.7  # of a run's steps, between which faults come

@@ -1,6 +1,8 @@
 """One run from its first command to its last step, with its faults; and the same without any, once."""
 
+import contextlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from dragoman.run.checkpoint_files import WEIGHTS
 from fault_checks import Reference, dev_loss, fault_line, is_settled, run_line
 from fault_hosts import open_fault_hosts
 from fault_kinds import KINDS, Fault, Injected
-from fault_live import GaveUpError, LiveRun, Settings, write_output
+from fault_live import GaveUpError, LiveRun, Settings, TooLateError, write_output
 from fault_plan import RunPlan
 
 BEGIN_SECONDS = 120.0
@@ -30,14 +32,8 @@ Line = dict[str, Any]
 def has_min_hosts() -> bool:
     """Whether this Dragoman goes on without a host that is gone."""
     command = [sys.executable, "-m", "dragoman", "train", "--help"]
-    told = subprocess.run(command, check=True, capture_output=True, text=True, env={"COLUMNS": "200"} | _environment())
+    told = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"})
     return "--min-hosts" in told.stdout
-
-
-def _environment() -> dict[str, str]:
-    import os
-
-    return dict(os.environ)
 
 
 def lines_of_run(
@@ -67,6 +63,7 @@ def lines_of_run(
 
 
 def inject_group(live: LiveRun, faults: list[Fault]) -> list[Injected]:
+    """Those that came before the last step."""
     done: list[Injected] = []
     for fault in faults:
         if not fault.is_hasty:
@@ -75,7 +72,8 @@ def inject_group(live: LiveRun, faults: list[Fault]) -> list[Injected]:
         live.wait(lambda until=until: time.time() >= until, BEGIN_SECONDS, "the moment")
         if live.is_finished:
             break
-        done.append(KINDS[fault.kind].inject(live, fault))
+        with contextlib.suppress(TooLateError):
+            done.append(KINDS[fault.kind].inject(live, fault))
     return done
 
 

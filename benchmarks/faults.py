@@ -30,6 +30,7 @@ Line = dict[str, Any]
 def main() -> int:
     options = read_options()
     signal.signal(signal.SIGTERM, end_by_signal)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts in the background
     kinds, host_counts = options.kinds.split(","), [int(number) for number in options.hosts.split(",")]
     unknown = set(kinds) - set(KINDS)
     if unknown:

@@ -7,7 +7,8 @@ DRAGOMAN_FAULTS_FOLDER names, one folder per host:
     nan-gradient RANK   that rank's next backward pass begins with NaN in the gradient
     out-of-memory RANK  that rank's next forward pass finds no memory
 
-The last two happen once: who takes one removes it, and leaves `fired` with the moment (unix seconds).
+The last two happen once: who takes one removes it, and leaves `fired` with the moment (unix seconds). A step takes at
+least DRAGOMAN_FAULTS_PACE seconds, so that runs last long enough to be broken, and leave the cores to others meanwhile.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ from typing import Any
 
 PASSES = "dragoman.train.passes"
 LOOK_SECONDS = 0.05
+NUM_MICROBATCHES = 6  # as in the settings of a campaign
 real_time = time.time
 
 
@@ -78,12 +80,16 @@ def spoil(module: Any, folder: Path) -> None:
     """Before a pass of the CPU's kind this rank looks whether its turn has come."""
     passes, rank = module.TorchPasses, os.environ.get("RANK", "0")
     forward, backward = passes.forward, passes.backward
+    # Of the microbatches of a step, each rank has its share.
+    share = int(os.environ.get("WORLD_SIZE", "1")) / NUM_MICROBATCHES
+    pause_seconds = share * float(os.environ.get("DRAGOMAN_FAULTS_PACE", "0"))
 
     def forward_or_fail(self: Any, *arguments: Any) -> Any:
         if is_due(folder, "out-of-memory", rank):
             raise module.torch.OutOfMemoryError(
                 "CUDA out of memory. Tried to allocate 2.00 GiB (a fault of a campaign)"
             )
+        time.sleep(pause_seconds)
         return forward(self, *arguments)
 
     def backward_or_nan(self: Any) -> None:

@@ -1,0 +1,45 @@
+"""The short form of `benchmarks/faults.py`. What needs emulated hosts carries the marker `network`."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from dragoman.launch.lab.requirements import LabUnavailable
+from fault_plan import RunPlan
+from fault_run import lines_of_run
+from fault_settings import prepare_data
+
+NEEDS_HOSTS = "test_fault_runs.py"
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.path.name == NEEDS_HOSTS:
+            item.add_marker(pytest.mark.network)
+            item.add_marker(pytest.mark.xdist_group("network"))
+
+
+@pytest.fixture(scope="module")
+def fault_work(tmp_path_factory) -> tuple[Path, Path]:
+    """The folder of a campaign, where runs without faults are kept, and its data."""
+    work = tmp_path_factory.mktemp("faults")
+    return work, prepare_data(work / "text")
+
+
+@pytest.fixture
+def tried_run(fault_work, lacking) -> Callable[..., list[dict[str, Any]]]:
+    """`tried_run(plan)`: the lines of a run, the last one its own."""
+
+    def lines(plan: RunPlan, **options: Any) -> list[dict[str, Any]]:
+        try:
+            return list(lines_of_run(plan, *fault_work, **options))
+        except LabUnavailable as error:
+            lacking("network", str(error))
+
+    return lines
