@@ -12,6 +12,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from dragoman.run.checkpoint_files import WEIGHTS, find_damage
+from dragoman.run.reader import read_manifest
 from fault_kinds import KINDS, Injected
 from fault_live import LiveRun, Typed
 from fault_records import longest_gap
@@ -38,7 +39,7 @@ def is_settled(live: LiveRun, done: Injected) -> bool:
     """Whether the run is training again, or still."""
     if KINDS[done.fault.kind].ends_attempt:
         starts = live.records.starts_since(done.moment)
-        return any(live.records.steps_of(start.attempt) for start in starts)
+        return any(live.records.steps_from(start) for start in starts)
     return not live.is_disturbed and bool(live.records.steps_since(done.moment + done.fault.seconds + 0.3))
 
 
@@ -82,7 +83,7 @@ def _recovery_seconds(live: LiveRun, done: Injected, until: float) -> float | No
     starts = [start for start in live.records.starts_since(done.moment) if start.time <= until]
     seconds, end = _pauses(live, done, until)
     if starts:
-        moments = [step.time for step in live.records.steps_of(starts[-1].attempt)]
+        moments = [step.time for step in live.records.steps_from(starts[-1])]
     elif seconds > PAUSE_SECONDS:
         moments = [end]
     else:
@@ -151,6 +152,7 @@ def run_line(live: LiveRun, injected: list[Injected], reference: Reference | Non
         "num_typed": len(live.typed),
         "exit_codes": [one.process.poll() for one in live.typed],
         "hosts_left": live.living,
+        "last_hosts": last_members(live) if live.is_finished else [],
         "world_sizes": [start.fields["detail"].get("world_size") for start in live.records.starts_since(0.0)],
         "longest_silence_seconds": round(longest_silence(live.typed), 1),
         "orphans": orphans,
@@ -188,10 +190,10 @@ def left_files(live: LiveRun, host: str) -> list[str]:
 
 
 def _folder_problems(live: LiveRun) -> list[str]:
-    """Every host that is left has the same last checkpoint, whole."""
+    """Every host of the last attempt has the same last checkpoint, whole."""
     problems: list[str] = []
     digests: set[str] = set()
-    for host in live.living:
+    for host in last_members(live):
         folder = live.hosts.run_folder(host)
         path = folder.checkpoints_path / "last"
         damage = find_damage(path) if path.exists() else "missing"
@@ -199,7 +201,28 @@ def _folder_problems(live: LiveRun) -> list[str]:
             problems.append(f"host {host}: last is step {folder.pointed_step('last')}, {damage or 'whole'}")
         else:
             digests.add(hashlib.sha256((path / WEIGHTS).read_bytes()).hexdigest())
-    return problems + (["the hosts have different weights"] if len(digests) > 1 else [])
+    problems += ["the hosts have different weights"] if len(digests) > 1 else []
+    return problems + _divided_steps(live)
+
+
+def last_members(live: LiveRun) -> list[str]:
+    """Hosts of the last attempt; one whose link was cut for a while may have come back too late for it."""
+    manifest = read_manifest(live.hosts.run_folder(live.first))
+    return [host.name for host in manifest.hosts if host.name in live.living]
+
+
+def _divided_steps(live: LiveRun) -> list[str]:
+    """Steps of the last attempt at which hosts saved different weights: replicas that drifted apart unnoticed."""
+    first_step = live.records.starts_since(0.0)[-1].step
+    digests: dict[int, set[str]] = {}
+    for host in last_members(live):
+        folder = live.hosts.run_folder(host)
+        for step in folder.step_checkpoints():
+            if step > first_step:
+                data = (folder.step_checkpoint(step) / WEIGHTS).read_bytes()
+                digests.setdefault(step, set()).add(hashlib.sha256(data).hexdigest())
+    divided = sorted(step for step, found in digests.items() if len(found) > 1)
+    return [f"the hosts saved different weights at steps {divided}"] if divided else []
 
 
 def compare(live: LiveRun, injected: list[Injected], reference: Reference | None) -> tuple[str, list[str]]:

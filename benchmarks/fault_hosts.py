@@ -131,6 +131,16 @@ class FaultHosts:
                     found[int(path.name)] = words
         return found
 
+    def newest(self, host: str, role: str) -> list[int]:
+        """Those of the attempt that began last: of the one before, some may not have noticed yet that it is over."""
+        places = {pid: place for pid in self.processes(host, role) if (place := _parent_and_start(pid)) is not None}
+        if not places:
+            return []
+        parent, _ = max(places.values(), key=lambda place: place[1])
+        if role != "worker":  # one of a kind
+            return [max(places, key=lambda pid: places[pid][1])]
+        return sorted(pid for pid, place in places.items() if place[0] == parent)
+
     def rank_of(self, pid: int) -> int | None:
         with contextlib.suppress(OSError):
             for setting in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
@@ -206,6 +216,15 @@ class FaultHosts:
     def _in_host(self, host: str, *command: str) -> None:
         spaces = self._proc / str(self._lab.record.pids[host]) / "ns"
         _run(["nsenter", f"--net={spaces}/net", f"--mount={spaces}/mnt", *command])
+
+
+def _parent_and_start(pid: int) -> tuple[int, int] | None:
+    """Parent, and start in ticks since the machine's; None where it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return int(fields[1]), int(fields[19])
 
 
 def _run(command: Sequence[str]) -> None:

@@ -73,7 +73,7 @@ def find_process(live: LiveRun, fault: Fault, role: str) -> tuple[int, str]:
 
     def is_found() -> bool:
         host = live.first if role == "controller" else live.living[fault.host_number % len(live.living)]
-        found[:] = [(pid, host) for pid in sorted(live.hosts.processes(host, role))]
+        found[:] = [(pid, host) for pid in live.hosts.newest(host, role)]
         return bool(found)
 
     live.wait(is_found, FIND_SECONDS, f"a {role} to send a signal to")

@@ -17,7 +17,7 @@ from fault_settings import settings_of
 
 POLL_SECONDS = 0.1
 AGAIN_SECONDS = 1.0  # a person needs longer
-MOST_TYPED = 15
+MOST_FUTILE = 4  # commands in a row that bring no step
 STOP_SECONDS = 60.0
 LONG_LINE = 300
 
@@ -42,6 +42,7 @@ class Typed:
     began: float = field(default_factory=time.time)
     lines: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
     ended: float | None = None
+    num_steps_before: int = 0  # that were recorded when it was typed
 
     def read(self) -> None:
         """In a thread of its own."""
@@ -117,6 +118,7 @@ class LiveRun:
         words += ["--min-hosts", "1"] if self.has_min_hosts else []
         chosen = settings_of(settings.method, settings.max_steps, settings.every_steps)
         typed = Typed(self.first, self.hosts.type_on(self.first, [*words, *chosen]))
+        typed.num_steps_before = len(self.records.steps)
         self.typed.append(typed)
         threading.Thread(target=typed.read, daemon=True).start()
 
@@ -138,10 +140,14 @@ class LiveRun:
             typed.ended = typed.ended or time.time()
             is_time = time.time() - typed.ended > AGAIN_SECONDS
             if is_time and not self.is_disturbed:  # whoever types it mends the cause first
-                if len(self.typed) >= MOST_TYPED:
-                    raise GaveUpError(f"typed {MOST_TYPED} times, the last time: {typed.last_words}")
+                self._refuse_futile()
                 self.type_command()
         time.sleep(POLL_SECONDS)
+
+    def _refuse_futile(self) -> None:
+        futile = [one for one in self.typed if one.num_steps_before == len(self.records.steps)]
+        if len(futile) >= MOST_FUTILE:
+            raise GaveUpError(f"typed {MOST_FUTILE} times in vain: {futile[-1].last_words}")
 
     def _tend_disturbances(self) -> None:
         now = time.time()

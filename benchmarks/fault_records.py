@@ -62,8 +62,9 @@ class Records:
     def steps_since(self, moment: float) -> list[Entry]:
         return [step for step in self.steps if step.time > moment]
 
-    def steps_of(self, attempt: tuple[str, int]) -> list[Entry]:
-        return [step for step in self.steps if step.attempt == attempt]
+    def steps_from(self, start: Entry) -> list[Entry]:
+        """What the attempt that began there has done so far."""
+        return [step for step in self.steps if step.attempt == start.attempt and step.time >= start.time]
 
     def warnings_since(self, moment: float) -> list[str]:
         warnings = (event for event in self.events if event.fields["kind"] == "warning" and event.time > moment)
