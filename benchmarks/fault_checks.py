@@ -141,9 +141,11 @@ def _defects(live: LiveRun, moment: float) -> list[str]:
     return ["a traceback: " + " / ".join(lines[index : index + 30])[:3000] for index in found[:1]]
 
 
-def run_line(live: LiveRun, injected: list[Injected], reference: Reference | None) -> dict[str, Any]:
+def run_line(
+    live: LiveRun, injected: list[Injected], reference: Reference | None, orphan_seconds: float = ORPHAN_SECONDS
+) -> dict[str, Any]:
     """After the last step, or where it was given up."""
-    orphans = left_processes(live)
+    orphans = left_processes(live, orphan_seconds)
     leftovers = {host: found for host in live.living if (found := left_files(live, host))}
     line: dict[str, Any] = {
         "is_finished": live.is_finished,
@@ -172,12 +174,12 @@ def longest_silence(typed: list[Typed]) -> float:
     return max((one.longest_silence for one in typed), default=0.0)
 
 
-def left_processes(live: LiveRun) -> list[str]:
+def left_processes(live: LiveRun, patience_seconds: float) -> list[str]:
     """What still runs anywhere a while after the end, cables mended: who was cut off must have noticed by then."""
     live.end_disturbances()
     for host in live.cut_off:
         live.hosts.mend_link(host)
-    deadline = time.time() + ORPHAN_SECONDS
+    deadline = time.time() + patience_seconds
     while (left := live.hosts.processes()) and time.time() < deadline:
         time.sleep(0.5)
     return sorted(words[:120] for words in left.values())

@@ -39,7 +39,8 @@ def has_min_hosts() -> bool:
 def lines_of_run(
     plan: RunPlan, work: Path, data: Path, spoil: Callable[[LiveRun], None] | None = None
 ) -> Generator[Line]:
-    """A line for each fault as soon as the run trains again, then one for the run. `spoil` tries the checks out."""
+    """A line for each fault as soon as the run trains again, then one for the run. `spoil` tries the checks out: what
+    it does to a run that is over must show in one more line."""
     reference = reference_of(plan.settings, work, data)
     with open_fault_hosts(plan.settings.num_hosts, work) as hosts:
         live = LiveRun(hosts, plan.settings, data, has_min_hosts())
@@ -54,12 +55,13 @@ def lines_of_run(
             live.wait(lambda: False, END_SECONDS, "the last step")
         except GaveUpError as error:
             problem = str(error)
-        if spoil is not None:
-            spoil(live)
         line = run_line(live, injected, reference)
         line["problems"] += [problem] if problem else []
         keep(live, work / "runs" / f"{plan.number:04d}", bool(line["problems"]))
         yield {"settings": asdict(plan.settings), "num_faults": len(plan.faults), **line}
+        if spoil is not None:
+            spoil(live)
+            yield run_line(live, injected, reference, orphan_seconds=1.0)
 
 
 def inject_group(live: LiveRun, faults: list[Fault]) -> list[Injected]:

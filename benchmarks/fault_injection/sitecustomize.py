@@ -7,8 +7,9 @@ DRAGOMAN_FAULTS_FOLDER names, one folder per host:
     nan-gradient RANK   that rank's next backward pass begins with NaN in the gradient
     out-of-memory RANK  that rank's next forward pass finds no memory
 
-The last two happen once: who takes one removes it, and leaves `fired` with the moment (unix seconds). A step takes at
-least DRAGOMAN_FAULTS_PACE seconds, so that runs last long enough to be broken, and leave the cores to others meanwhile.
+The last two happen once, in a step and not while a run measures itself before its first one: who takes one removes it,
+and leaves `fired` with the moment (unix seconds). A step takes at least DRAGOMAN_FAULTS_PACE seconds, so that runs last
+long enough to be broken, and leave the cores to others meanwhile.
 """
 
 import contextlib
@@ -21,15 +22,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-PASSES = "dragoman.train.passes"
+PASSES, METER = "dragoman.train.passes", "dragoman.train.meter"
 LOOK_SECONDS = 0.05
 NUM_MICROBATCHES = 6  # as in the settings of a campaign
 real_time = time.time
+has_begun = False  # to train
 
 
 def main(folder: Path) -> None:
     time.time = JumpingClock(folder / "clock")
     sys.meta_path.insert(0, AfterImport(PASSES, lambda module: spoil(module, folder)))
+    sys.meta_path.insert(0, AfterImport(METER, watch_beginning))
 
 
 class JumpingClock:
@@ -76,6 +79,19 @@ class AfterImport:
         loader.exec_module = execute_and_change
 
 
+def watch_beginning(module: Any) -> None:
+    """A meter is made right before the first step."""
+    meter = module.Meter
+    make = meter.__init__
+
+    def make_and_note(self: Any, *arguments: Any) -> None:
+        global has_begun
+        make(self, *arguments)
+        has_begun = True
+
+    meter.__init__ = make_and_note
+
+
 def spoil(module: Any, folder: Path) -> None:
     """Before a pass of the CPU's kind this rank looks whether its turn has come."""
     passes, rank = module.TorchPasses, os.environ.get("RANK", "0")
@@ -102,6 +118,8 @@ def spoil(module: Any, folder: Path) -> None:
 
 
 def is_due(folder: Path, kind: str, rank: str) -> bool:
+    if not has_begun:
+        return False
     try:
         (folder / f"{kind} {rank}").rename(folder / f"{kind} {rank} taken")
     except OSError:

@@ -26,19 +26,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="module")
-def fault_work(tmp_path_factory) -> tuple[Path, Path]:
-    """The folder of a campaign, where runs without faults are kept, and its data."""
-    work = tmp_path_factory.mktemp("faults")
-    return work, prepare_data(work / "text")
-
-
-@pytest.fixture
-def tried_run(fault_work, lacking) -> Callable[..., list[dict[str, Any]]]:
-    """`tried_run(plan)`: the lines of a run, the last one its own."""
+def tried_run(tmp_path_factory, lacking) -> Callable[..., list[dict[str, Any]]]:
+    """`tried_run(plan)`: the lines of a run, those of its faults first. Options as of `lines_of_run`."""
 
     def lines(plan: RunPlan, **options: Any) -> list[dict[str, Any]]:
+        work = tmp_path_factory.mktemp("faults")
         try:
-            return list(lines_of_run(plan, *fault_work, **options))
+            return list(lines_of_run(plan, work, prepare_data(work / "text"), **options))
         except LabUnavailable as error:
             lacking("network", str(error))
 
