@@ -5,6 +5,7 @@ import json
 import math
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from dragoman.run.checkpoint_files import WEIGHTS, find_damage
 from dragoman.run.reader import read_manifest
 from fault_kinds import KINDS, Injected
 from fault_live import LiveRun, Typed
-from fault_records import longest_gap
+from fault_records import Entry, longest_pause, num_missing
 
 PAUSE_SECONDS = 1.0  # between two steps; more is no pace but a pause
 ORPHAN_SECONDS = 45.0
@@ -23,7 +24,7 @@ KEPT_NAMES = (".lock", ".controller.lock")
 LOST_STATE = "exchange starts anew"
 DEFECTS = ("Traceback (most recent call last)", "this is a defect of Dragoman")
 # Ranks that are fewer for a while sum in another order; what that may change of the last dev loss.
-LOSS_TOLERANCE = 0.02
+LOSS_TOLERANCE = 0.005
 
 
 @dataclass(frozen=True)
@@ -59,29 +60,31 @@ def fault_line(live: LiveRun, done: Injected, until: float, has_next: bool) -> d
         "seconds": done.fault.seconds,
         "is_hasty": done.fault.is_hasty,
         "is_followed_at_once": has_next,
-        "step_before": records.step_at(done.moment),
+        # A kill loses the records of the last second, but no checkpoint.
+        "step_before": max(records.step_at(done.moment), done.checkpoint_before or 0),
         "checkpoint_before": done.checkpoint_before,
         "resumed_from": resumed_from,
         "lost_steps": max(0, before[-1].step - resumed_from) if resumed_from is not None and before else 0,
         "new_attempts": len(starts),
         "recovery_seconds": _recovery_seconds(live, done, until),
-        "longest_pause_seconds": round(_pauses(live, done, until)[0], 2),
+        "longest_pause_seconds": round(longest_pause(_steps_after(live, done, until))[0], 2),
+        "lost_records": sum(num_missing(*pair) for pair in pairwise(_steps_after(live, done, until))),
         "typed_again": [{"exit_code": one.process.returncode, "because": one.last_words} for one in typed],
     }
     problems = [] if has_next or done.fault.is_hasty else _problems(live, done, line)
     return {**line, "problems": [*problems, *_defects(live, done.moment)]}
 
 
-def _pauses(live: LiveRun, done: Injected, until: float) -> tuple[float, float]:
-    last = [step.time for step in live.records.steps if step.time <= done.moment][-1:]
-    times = [step.time for step in live.records.steps_since(done.moment) if step.time <= until]
-    return longest_gap([*last, *times])
+def _steps_after(live: LiveRun, done: Injected, until: float) -> list[Entry]:
+    """With the last one before."""
+    last = [step for step in live.records.steps if step.time <= done.moment][-1:]
+    return [*last, *(step for step in live.records.steps_since(done.moment) if step.time <= until)]
 
 
 def _recovery_seconds(live: LiveRun, done: Injected, until: float) -> float | None:
     """To the first finished step of the new attempt, or after the pause; None where no step came."""
     starts = [start for start in live.records.starts_since(done.moment) if start.time <= until]
-    seconds, end = _pauses(live, done, until)
+    seconds, end = longest_pause(_steps_after(live, done, until))
     if starts:
         moments = [step.time for step in live.records.steps_from(starts[-1])]
     elif seconds > PAUSE_SECONDS:

@@ -1,10 +1,10 @@
 """A run's own records while it is being broken: its steps and events, read as they grow, on whichever host is first."""
 
-import itertools
 import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,15 @@ def _entry(host: str, line: bytes, seen: float) -> Entry | None:
     return Entry((host, attempt), stamp if abs(seen - stamp) < HONEST_SECONDS else seen, step, fields)
 
 
-def longest_gap(times: Sequence[float]) -> tuple[float, float]:
-    """(seconds, when it ended) of the longest pause between neighbours."""
-    pauses = [(after - before, after) for before, after in itertools.pairwise(times)]
+def longest_pause(steps: Sequence[Entry]) -> tuple[float, float]:
+    """(seconds, when it ended) of the longest pause between neighbours. Where records are missing between two steps,
+    as after a full disk, the steps were done nonetheless."""
+    pauses = [
+        ((after.time - before.time) / (1 + num_missing(before, after)), after.time) for before, after in pairwise(steps)
+    ]
     return max(pauses, default=(0.0, 0.0))
+
+
+def num_missing(before: Entry, after: Entry) -> int:
+    """Records between two neighbours of one attempt."""
+    return max(0, after.step - before.step - 1) if before.attempt == after.attempt else 0

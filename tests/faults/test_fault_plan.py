@@ -1,14 +1,14 @@
 """What a campaign plans from its seed, and how it goes on."""
 
 import json
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 
 from dragoman.run.folder import RunFolder
 from fault_kinds import KINDS
 from fault_plan import plan_runs
-from fault_records import Records
+from fault_records import Entry, Records, longest_pause, num_missing
 from faults import go_on
 
 EVERYTHING = (list(KINDS), [2, 3])
@@ -58,3 +58,10 @@ def test_records_are_read_as_they_grow_and_a_clock_that_jumped_is_seen_through(t
     assert start.time > 1e9, "when it was read, not when its clock said"
     records.read("b", folder)
     assert [event.attempt for event in islice(records.events, 1, None)] == [("b", 1)]
+
+
+def test_a_step_without_a_record_is_no_pause():
+    steps = [Entry(("a", attempt), time, step, {}) for attempt, time, step in ((1, 0.0, 1), (1, 4.0, 5), (2, 6.5, 2))]
+    assert longest_pause(steps[:2]) == (1.0, 4.0)
+    assert longest_pause(steps) == (2.5, 6.5)
+    assert [num_missing(*pair) for pair in pairwise(steps)] == [3, 0]
