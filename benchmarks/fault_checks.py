@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 import time
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,7 +21,7 @@ from fault_records import Entry, longest_pause, num_missing
 
 PAUSE_SECONDS = 1.0  # between two steps; more is no pace but a pause
 ORPHAN_SECONDS = 45.0
-KEPT_NAMES = (".lock", ".controller.lock")
+KEPT_NAMES = re.compile(r"\.((controller|agent\.\w+)\.)?lock")
 LOST_STATE = "exchange starts anew"
 DEFECTS = ("Traceback (most recent call last)", "this is a defect of Dragoman")
 # Ranks that are fewer for a while sum in another order; what that may change of the last dev loss.
@@ -190,7 +191,7 @@ def left_processes(live: LiveRun, patience_seconds: float) -> list[str]:
 
 def left_files(live: LiveRun, host: str) -> list[str]:
     folder = live.hosts.run_folder(host).path
-    hidden = (path for path in folder.rglob(".*") if path.name not in KEPT_NAMES)
+    hidden = (path for path in folder.rglob(".*") if not KEPT_NAMES.fullmatch(path.name))
     return sorted(str(path.relative_to(folder)) for path in hidden)
 
 
