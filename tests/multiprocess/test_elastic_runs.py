@@ -34,6 +34,16 @@ def test_attempts_in_vain_come_to_an_end(make_run):
     assert (control.exit_code, control.attempt) == (1, 3)
 
 
+def test_a_host_that_fails_again_and_again_is_left_out(make_run):
+    fails = "os.kill(os.getpid(), 9) if os.environ['DRAGOMAN_HOST'] == 'b' else "
+    program = f"{ATTEMPT}{fails}time.sleep(0 if attempt == 4 else 60)"
+    run = make_run(program, (1, 1, 1), min_hosts=2, max_restarts=2).start_agents()
+    control = run.ended()
+    assert (control.exit_code, control.attempt) == (0, 4)
+    assert "only ranks of host b failed, again and again: the run goes on without it" in run.log()
+    assert [member["name"] for member in control.members] == ["a", "c"]
+
+
 NEW_CHECKPOINT = """
 from pathlib import Path
 checkpoints = Path(os.environ["RUN"]) / "checkpoints"

@@ -15,17 +15,32 @@ class Restarts:
         self._folder = folder
         self._max_restarts = max_restarts
         self._num_in_vain = 0
+        self._blamed: set[str | None] = set()  # hosts whose ranks ended those attempts
         self._num_bytes = self._recorded_bytes()
         self._last_step = self._folder.pointed_step("last")
 
     def may_follow(self, outcome: Outcome) -> bool:
         """Whether another attempt should, after one that ended so."""
         if not self._is_worth_it(outcome):
+            self._blamed.add(None)
             return False
         last_step = self._folder.pointed_step("last")
-        self._num_in_vain = 1 if last_step != self._last_step else self._num_in_vain + 1
+        if last_step != self._last_step:
+            self.forgive()
         self._last_step = last_step
+        self._num_in_vain += 1
+        self._blamed.add(None if outcome.cause is None else outcome.cause.host)
         return self._num_in_vain <= self._max_restarts
+
+    @property
+    def culprit(self) -> str | None:
+        """The one host on which all these attempts failed, if it is one."""
+        return next(iter(self._blamed)) if self._max_restarts and len(self._blamed) == 1 else None
+
+    def forgive(self) -> None:
+        """Count anew."""
+        self._num_in_vain = 0
+        self._blamed.clear()
 
     def _is_worth_it(self, outcome: Outcome) -> bool:
         """A run that never trained fails for a reason that stays, unless a machine or a process was taken from it."""

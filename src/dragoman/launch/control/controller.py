@@ -124,7 +124,7 @@ class Controller:
         number, gathered = task.attempt, Gathered(self._folder)
         while True:
             outcome = self._attempt(number, gathered)
-            if not (outcome.is_admission or self._restarts.may_follow(outcome)):
+            if not (outcome.is_admission or self._restarts.may_follow(outcome) or self._leaves_out_culprit()):
                 return outcome
             number += 1
             self._log.say(f"{outcome.reason}: attempt {number} follows")
@@ -151,6 +151,16 @@ class Controller:
             me,
             lambda: self._note("stopping"),
         )
+
+    def _leaves_out_culprit(self) -> bool:
+        """Whether the run can do without the one host whose ranks failed again and again."""
+        culprit = self._restarts.culprit
+        if culprit is None or not self._is_enough(self._links.present - {culprit}):
+            return False
+        self._log.say(f"only ranks of host {culprit} failed, again and again: the run goes on without it")
+        self._links.bar(culprit)
+        self._restarts.forgive()
+        return True
 
     def _is_enough(self, present: set[str]) -> bool:
         """The first host owns the run: without it there is none."""

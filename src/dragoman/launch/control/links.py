@@ -53,7 +53,7 @@ class Links:
     @property
     def present(self) -> set[str]:
         """Hosts whose agents are connected."""
-        return set(self._channels)
+        return self._names & set(self._channels)
 
     def await_hosts(self, is_enough: Callable[[set[str]], bool], limit_seconds: float) -> Asked | None:
         """Wait until those that are present are enough, or the time is over; the order that ended the wait."""
@@ -76,6 +76,12 @@ class Links:
         channel = self._channels.get(host)
         if channel is not None:
             channel.close()
+
+    def bar(self, host: str) -> None:
+        """Let go of one, and do not let it in again."""
+        self._names.discard(host)
+        self.send(host, {"type": "leave"})
+        self.drop(host)
 
     def close(self) -> None:
         """Let the agents go: they end with the connection."""
