@@ -85,14 +85,14 @@ def _steps_after(live: LiveRun, done: Injected, until: float) -> list[Entry]:
 def _recovery_seconds(live: LiveRun, done: Injected, until: float) -> float | None:
     """To the first finished step of the new attempt, or after the pause; None where no step came."""
     starts = [start for start in live.records.starts_since(done.moment) if start.time <= until]
-    seconds, end = longest_pause(_steps_after(live, done, until))
     if starts:
         moments = [step.time for step in live.records.steps_from(starts[-1])]
-    elif seconds > PAUSE_SECONDS:
-        moments = [end]
-    else:
-        moments = [step.time for step in live.records.steps_since(done.moment)]
-    return round(moments[0] - done.moment, 2) if moments else None
+        return round(moments[0] - done.moment, 2) if moments else None
+    steps = _steps_after(live, done, until)
+    seconds, end = longest_pause(steps)
+    if not any(step.time > done.moment for step in steps):
+        return None
+    return round(end - done.moment if seconds > PAUSE_SECONDS else seconds, 2)
 
 
 def _problems(live: LiveRun, done: Injected, line: dict[str, Any]) -> list[str]:

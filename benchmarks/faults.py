@@ -19,12 +19,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from dragoman.run.folder import lock_file
 from fault_kinds import KINDS
 from fault_plan import RunPlan, plan_runs
 from fault_run import lines_of_run
 from fault_settings import prepare_data
 
 Line = dict[str, Any]
+INTERRUPTED = 130
 
 
 def main() -> int:
@@ -38,12 +40,20 @@ def main() -> int:
     campaign = {"campaign": {"seed": options.seed, "kinds": kinds, "hosts": host_counts}}
     work = options.work or options.out.with_name(f"{options.out.name}.work")
     plans = list(plan_runs(options.seed, kinds, host_counts, options.faults))
+    work.mkdir(parents=True, exist_ok=True)
+    held = lock_file(work / ".lock", 0.0)
+    if held is None:
+        sys.exit(f"another campaign works in {work}")
     data = prepare_data(work.resolve() / "text")
     lines = go_on(options.out, campaign, plans)
     done = {line["run"] for line in lines if line.get("line") == "run"}
-    for plan in plans:
-        if plan.number not in done:
-            lines += try_run(plan, work.resolve(), data, options.out)
+    try:
+        for plan in plans:
+            if plan.number not in done:
+                lines += try_run(plan, work.resolve(), data, options.out)
+    except KeyboardInterrupt:
+        print("stopped: the same command goes on from here", file=sys.stderr)
+        return INTERRUPTED
     print(summary(lines), file=sys.stderr)
     return 1 if any(line.get("problems") for line in lines) else 0
 
