@@ -174,20 +174,23 @@ class DilocoSync:
             tensors[f"flight.{flight.step}.mean"] = flight.mean
         return tensors
 
+    def is_common(self, name: str) -> bool:
+        return name == "momentum" or name.endswith(".mean")
+
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
         weights = self._flat.weights
         self._shared.copy_(weights)
         self._flights.clear()
         if self._momentum is not None:
             self._momentum.zero_()
-        if not tensors:
-            return
-        weights.copy_(tensors["weights"])
+        if "weights" in tensors:
+            weights.copy_(tensors["weights"])
         if self._momentum is not None and "momentum" in tensors:
             self._momentum.copy_(tensors["momentum"])
-        steps = sorted(int(name.split(".")[1]) for name in tensors if name.endswith(".sent"))
-        for step in steps:
-            sent, mean = (tensors[f"flight.{step}.{kind}"].to(weights.device) for kind in ("sent", "mean"))
+        for step in sorted(int(name.split(".")[1]) for name in tensors if name.endswith(".mean")):
+            mean = tensors[f"flight.{step}.mean"].to(weights.device)
+            # A replica that begins at the shared weights has sent nothing.
+            sent = tensors.get(f"flight.{step}.sent", torch.zeros_like(mean)).to(weights.device)
             self._flights.append(Flight(step, sent, None, mean=mean))
 
     @property

@@ -70,12 +70,16 @@ class PowerSgdSync(GradientSync):
         factors = {f"right.{number}": right for number, right in enumerate(self._right)}
         return {"error": self._error, "num_steps": torch.tensor(self._num_steps), **factors}
 
+    def is_common(self, name: str) -> bool:
+        return name != "error"
+
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
+        self._error.zero_()
         if not tensors:
-            self._error.zero_()
             self._num_steps, self._right = 0, self._first_factors()
             return
-        self._error.copy_(tensors["error"])
+        if "error" in tensors:
+            self._error.copy_(tensors["error"])
         self._num_steps = int(tensors["num_steps"])
         self._right = [tensors[f"right.{n}"].to(right.device) for n, right in enumerate(self._right)]
 

@@ -58,8 +58,13 @@ class Sync(Protocol):
         """What a resumed run needs of this rank's own; empty where the method keeps nothing."""
         ...
 
+    def is_common(self, name: str) -> bool:
+        """Whether that part of the state is the same on every rank: one that lost its own has it from another."""
+        ...
+
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Go on from such a state, the model having its saved shared weights; from nothing where it is empty."""
+        """Go on from such a state, the model having its saved shared weights; from nothing where it is empty, and with
+        nothing of its own where it holds only what is common."""
         ...
 
     @property
@@ -129,6 +134,9 @@ class GradientSync:
 
     def state(self) -> dict[str, torch.Tensor]:
         return {}
+
+    def is_common(self, name: str) -> bool:
+        return False
 
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
         pass

@@ -45,6 +45,16 @@ def find_damage(path: Path) -> str | None:
     return None
 
 
+def is_whole_file(path: Path, name: str) -> bool:
+    """Whether this one file of a checkpoint folder is what was written, whatever happened to the others."""
+    try:
+        state = json.loads((path / STATE).read_text(encoding="utf-8"))
+        is_read = state.pop("sha256") == state_digest(state)
+        return is_read and is_inside(path, name) and file_sha256(path / name) == state["files"][name]["sha256"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
+
+
 def state_digest(state: Mapping[str, object]) -> str:
     """Checksum of the state's values; those of the other files are among them."""
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()

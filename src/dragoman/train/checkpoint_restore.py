@@ -15,7 +15,7 @@ from dragoman.dist.sync import Sync
 from dragoman.dist.world import World
 from dragoman.errors import DragomanError
 from dragoman.model.weights import load_tensors, load_weights
-from dragoman.run.checkpoint_files import OPTIMIZER, STATE, WEIGHTS, find_damage, rank_file
+from dragoman.run.checkpoint_files import OPTIMIZER, STATE, WEIGHTS, find_damage, is_whole_file, rank_file
 from dragoman.run.folder import RunFolder
 from dragoman.train.optim import Optimizer
 from dragoman.train.progress import Progress
@@ -59,8 +59,7 @@ class Restorer:
             source, copies = _choose([Copy(**entry) for entry in told])
             notes += _passed_over(path.name, copies, source)
             if source is not None:
-                is_here = copies[self._world.rank].problem is None
-                return self._restore(path, is_here, source, copies[source].host, notes)
+                return self._restore(path, copies, source, notes)
         return None, notes
 
     def _counting_steps(self) -> list[int]:
@@ -69,9 +68,8 @@ class Restorer:
         newest = max((last for last, _ in told if last is not None), default=math.inf)
         return sorted({step for _, steps in told for step in steps if step <= newest}, reverse=True)
 
-    def _restore(
-        self, path: Path, is_here: bool, source: int, source_host: str, notes: list[str]
-    ) -> tuple[Progress, list[str]]:
+    def _restore(self, path: Path, copies: Sequence[Copy], source: int, notes: list[str]) -> tuple[Progress, list[str]]:
+        is_here = copies[self._world.rank].problem is None
         progress, hosts = self._world.gather(_read_state(path) if is_here else None)[source]
         if is_here:
             load_weights(self._model, path / WEIGHTS)
@@ -80,20 +78,22 @@ class Restorer:
             for tensor in self._model.state_dict().values():
                 num_bytes += tensor.nbytes
                 self._world.broadcast(tensor, source)
-        own = _own_file(path, self._world, hosts)
-        fresh, num_own_bytes = self._restore_own(path, own if is_here else None, is_here, source)
+        own_path = _own_file(path, self._world, hosts)
+        is_own = copies[self._world.rank].problem not in (MISSING, FOREIGN) and own_path is not None
+        own = load_tensors(own_path) if own_path and is_own and is_whole_file(path, own_path.name) else {}
+        fresh, num_own_bytes = self._restore_own(path, own, is_here, source)
         told = self._world.gather([fresh, num_bytes + num_own_bytes])
         notes += [note for note, _ in told if note]
         if num_bytes:
             seconds = format_seconds(time.monotonic() - began)
-            notes.append(f"{format_bytes(max(size for _, size in told))} were copied from {source_host} in {seconds}")
+            size = format_bytes(max(size for _, size in told))
+            notes.append(f"{size} were copied from {copies[source].host} in {seconds}")
         return Progress(**progress), notes
 
-    def _restore_own(self, path: Path, own_path: Path | None, is_here: bool, source: int) -> tuple[str, int]:
-        """Optimizer and exchange: from this rank's own file, the shared one, or, where both are gone, the source's.
+    def _restore_own(self, path: Path, own: dict[str, torch.Tensor], is_here: bool, source: int) -> tuple[str, int]:
+        """Optimizer and exchange: from what is this rank's own, the shared file, or, where both are gone, the source's.
         What there is to say about it, and the bytes that came from the source."""
         shared_path = path / OPTIMIZER
-        own = load_tensors(own_path) if own_path is not None and own_path.exists() else {}
         averages = {name.removeprefix(PREFIX): own.pop(name) for name in list(own) if name.startswith(PREFIX)}
         num_bytes = 0
         if is_here and shared_path.exists():
@@ -112,9 +112,28 @@ class Restorer:
             averages = averages or firsts
         self._optimizer.load(averages)
         expected = self._sync.state().keys() if not own else ()
-        self._sync.load_state(own)
+        common = self._common_state(own)
+        self._sync.load_state(own or common)
         note = f"rank {self._world.rank} has no state of its own in {path.name}: its exchange starts anew"
         return note if expected else "", num_bytes
+
+    def _common_state(self, own: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """What all ranks have alike of their exchange, from one that has it. All ranks call this together."""
+        names = [name for name in own if self._sync.is_common(name)]
+        told = self._world.gather([[name, list(own[name].shape), str(own[name].dtype)] for name in names])
+        owner = next((rank for rank, entries in enumerate(told) if entries), None)
+        if owner is None:
+            return {}
+        common: dict[str, torch.Tensor] = {}
+        for name, shape, dtype in told[owner]:
+            tensor = own[name] if self._world.rank == owner else torch.empty(shape, dtype=_dtype(dtype))
+            common[name] = self._world.broadcast(tensor.to(self._world.device).clone(), owner)
+        return common
+
+
+def _dtype(name: str) -> torch.dtype:
+    """'torch.float32' -> the type."""
+    return getattr(torch, name.removeprefix("torch."))
 
 
 def _look(path: Path, host: str, last: int | None) -> Copy:

@@ -45,8 +45,8 @@ class Training:
         world = world or World(0, 1, 0, CPU)
         # Many tests save the same step twice or thin out by hand: keep all.
         recipe = tiny_recipe("checkpoint.keep_last=100", "sync.method=dense", *settings)
-        sync = make_sync(recipe.sync, world, self.flat)
-        return Checkpoints(self.folder, world, self.model, self.optimizer, sync, recipe, self.vocab)
+        self.sync = make_sync(recipe.sync, world, self.flat)
+        return Checkpoints(self.folder, world, self.model, self.optimizer, self.sync, recipe, self.vocab)
 
     def save(self, *steps: int) -> dict[str, int]:
         for step in steps:

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
 from checkpoint_training import Training, save
 
 from dragoman.dist.world import World
-from dragoman.model.weights import load_tensors
-from dragoman.run.checkpoint_files import WEIGHTS, rank_file
+from dragoman.run.checkpoint_files import RECIPE, WEIGHTS, rank_file
 from dragoman.train.progress import Progress
 from thread_worlds import run_ranks
 
+SHARED = 7.0
 DILOCO = ("sync.method=diloco", "sync.every_steps=2", "sync.delay_steps=1")
 
 
@@ -34,6 +35,7 @@ def own_weights(world: World, training: Training) -> tuple[float, list[str]]:
 
 
 def save_replica(world: World, training: Training) -> None:
+    training.flat.weights.fill_(SHARED)
     checkpoints = training.checkpoints(world, *DILOCO)
     training.flat.weights.fill_(10 + world.rank)
     save(checkpoints, Progress(1))
@@ -56,10 +58,36 @@ def test_one_that_is_new_begins_at_the_shared_weights_and_says_so(tmp_path):
     on_hosts(tmp_path, ("a", "b"), save_replica)
     (first, notes), _, (third, _) = on_hosts(tmp_path, ("a", "b", "c"), own_weights)
     assert first == 10.0
-    shared = load_tensors(tmp_path / "a/run/checkpoints/step-00000001" / WEIGHTS)
-    assert third in [float(tensor.flatten()[0]) for tensor in shared.values()]
+    assert third == SHARED
     assert "rank 2 has no state of its own in step-00000001: its exchange starts anew" in notes
     assert "checkpoint step-00000001 is missing on c: taking the copy of a" in notes
+
+
+@pytest.mark.parametrize("broken", [RECIPE, WEIGHTS])
+def test_what_is_a_ranks_own_is_kept_where_only_another_file_is_damaged(tmp_path, broken):
+    on_hosts(tmp_path, ("a", "b"), save_replica)
+    (tmp_path / "b/run/checkpoints/step-00000001" / broken).write_bytes(b"")
+    (_, notes), (second, _) = on_hosts(tmp_path, ("a", "b"), own_weights)
+    assert second == 11.0
+    assert "is damaged on b" in notes[0] and "exchange starts anew" not in " ".join(notes)
+
+
+def test_a_rank_without_its_own_has_what_all_have_alike(tmp_path):
+    """Its number of steps says how PowerSGD sends: ranks that differ in it would wait for each other for ever."""
+    method = ("sync.method=powersgd", "sync.dense_steps=2", "sync.matrix_rank=1")
+
+    def train(world: World, training: Training, steps: int) -> list[float]:
+        training.flat.weights.fill_(SHARED)
+        checkpoints = training.checkpoints(world, *method)
+        checkpoints.restore()
+        for _ in range(steps):
+            training.flat.gradient.fill_(1.0 + world.rank)
+            training.sync.exchange(1, 2)
+        save(checkpoints, Progress(steps))
+        return [float(training.sync.state()["num_steps"])]
+
+    on_hosts(tmp_path, ("a", "b"), lambda world, training: train(world, training, 5))
+    assert on_hosts(tmp_path, ("a", "c"), lambda world, training: train(world, training, 1)) == [[6.0], [6.0]]
 
 
 def test_hosts_that_trained_apart_go_by_the_one_that_came_furthest(tmp_path):
