@@ -50,13 +50,15 @@ def test_a_run_goes_on_by_itself_after_a_killed_worker_and_without_a_lost_host_u
     process = start(hosts, phrasebook_data, "--min-hosts", "1", hosts_text="a,b,c")
     kill_on(hosts, "b", "dragoman.train.worker")
     await_attempt(hosts, 2, 40)
+    kill_on(hosts, "a", "control.agent")
+    await_attempt(hosts, 3, 40)
     assert members(hosts) == ["a", "b", "c"]
     cut(hosts, "b")
-    await_attempt(hosts, 3, 60)
+    await_attempt(hosts, 4, 60)
     assert members(hosts) == ["a", "c"]
     wait_for(lambda: not [word for word in ours(hosts, "b").values() if "worker" in word], 30, "b stops training")
     cut(hosts, "b", "del")
-    await_attempt(hosts, 4, 60)
+    await_attempt(hosts, 5, 60)
     assert members(hosts) == ["a", "b", "c"]
     output = stop(hosts, process)
     assert "Traceback" not in output

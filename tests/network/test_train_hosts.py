@@ -136,7 +136,7 @@ def interrupt(hosts: EmulatedHosts, host: str, process: subprocess.Popen[str]) -
     hosts.output_of(host, ["kill", "-INT", str(max(pids))])
 
 
-HALTING = "while kill -STOP $0; do sleep 0.6; kill -CONT $0; sleep 0.1; done"
+HALTING = "while kill -STOP $0; do sleep 1.0; kill -CONT $0; sleep 0.1; done"
 
 
 def test_a_slow_host_shows_as_the_one_that_computes_while_the_others_wait(lab_hosts, phrasebook_data):

@@ -26,6 +26,7 @@ from dragoman.launch.control.gathering import Gathered
 from dragoman.launch.control.links import Asked, Event, Links
 from dragoman.launch.control.logbook import Logbook
 from dragoman.launch.control.outcome import FAILED, Outcome
+from dragoman.launch.control.run_ops import start_agent
 from dragoman.launch.copying.mirror import start_mirror
 from dragoman.launch.hosts.members import Member
 from dragoman.launch.restarts import Restarts
@@ -35,7 +36,7 @@ from dragoman.run.folder import RunFolder, lock_file
 from dragoman.run.notices import without_password
 
 CLAIM_SECONDS = 1.0
-GRACE_SECONDS = 3.0
+GRACE_SECONDS = 5.0
 ORDERS: dict[int, Asked] = {
     signal.SIGINT: "stop",
     signal.SIGUSR2: "kill",
@@ -58,6 +59,7 @@ class Task:
     when_done: str | None = None
     min_hosts: int | None = None  # with so many the run goes on; all of them, if it is not said
     max_restarts: int = 0
+    first_agent: dict[str, Any] | None = None  # what the agent of this host is told, if it has to be started again
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "members": [member.to_dict() for member in self.members], "command": list(self.command)}
@@ -171,6 +173,8 @@ class Controller:
         """A host whose agent only fell may be back in a moment; where too few are left, all wait for them. What ends
         the run instead, if something does."""
         order = None
+        if self._task.members[0].name in outcome.lost:
+            self._start_own_agent()
         if outcome.lost and not outcome.is_silent:
             order = self._links.await_hosts(set(outcome.lost).issubset, GRACE_SECONDS)
         if order is None and not self._is_enough(self._links.present):
@@ -181,6 +185,13 @@ class Controller:
         if not self._is_enough(self._links.present):
             return replace(outcome, reason=f"{outcome.reason}, and nobody came back")
         return None
+
+    def _start_own_agent(self) -> None:
+        """The first host's fell, and nobody else can start it."""
+        if self._task.first_agent is not None:
+            where = {"controller_address": self._control.address, "controller_port": self._control.port}
+            with contextlib.suppress(DragomanError):
+                start_agent({**self._task.first_agent, **where})
 
     def _tell(self, outcome: Outcome) -> None:
         if outcome.cause is not None:

@@ -51,28 +51,25 @@ def start_run(
     `first_environment` is for workers of the first host only: it may hold a secret, which needs to travel no further.
     """
     token = secrets.token_hex(32)
-    told = (team.run, attempt, team.members, token, tuple(command), JOIN_SECONDS)
-    task = Task(*told, mirror, when_done, patience.min_hosts, patience.max_restarts)
-    where = sessions[0].call("start_controller", task=task.to_dict())
     agents = [
         {
-            "task": {
-                "name": member.name,
-                "run": team.run,
-                "address": member.address,
-                "interface": member.interface,
-                "controller_address": where["address"],
-                "controller_port": where["port"],
-                "token": token,
-                "init": init,
-                "environment": {**forwarded_environment(), **({} if number else first_environment)},
-            }
+            "name": member.name,
+            "run": team.run,
+            "address": member.address,
+            "interface": member.interface,
+            "token": token,
+            "init": init,
+            "environment": {**forwarded_environment(), **({} if number else first_environment)},
         }
         for number, member in enumerate(team.members)
     ]
+    told = (team.run, attempt, team.members, token, tuple(command), JOIN_SECONDS)
+    task = Task(*told, mirror, when_done, patience.min_hosts, patience.max_restarts, first_agent=agents[0])
+    where = sessions[0].call("start_controller", task=task.to_dict())
+    agents = [{**agent, "controller_address": where["address"], "controller_port": where["port"]} for agent in agents]
     try:
-        sessions[0].call("keep_agents", run=team.run, agents=[agent["task"] for agent in agents[1:]])
-        call_each(sessions, "start_agent", agents)
+        sessions[0].call("keep_agents", run=team.run, agents=agents[1:])
+        call_each(sessions, "start_agent", [{"task": agent} for agent in agents])
     except BaseException:  # Ctrl-C too: nobody would see the controller and the agents that are there by now
         with suppress(DragomanError):
             sessions[0].call("stop_run", run=team.run, is_now=True)
