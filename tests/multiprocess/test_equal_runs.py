@@ -41,6 +41,27 @@ def test_two_or_three_workers_give_the_losses_of_one(phrasebook_data, tmp_path, 
         assert max(abs(a - b) / a for a, b in zip(one, several, strict=True)) < tolerance
 
 
+def test_a_run_that_goes_on_with_other_workers_makes_the_same_updates(phrasebook_data, tmp_path):
+    """From 2 to 1 and from 2 to 3 in the middle, up to the order of summation."""
+    settings = ("train.max_steps=50", "train.precision='fp64'", "evaluate.every_steps=50", "checkpoint.every_steps=20")
+    whole = tmp_path / "whole"
+    train(phrasebook_data, whole, 2, *settings)
+    for workers in (1, 3):
+        run = tmp_path / str(workers)
+        shutil.copytree(whole, run, symlinks=True)
+        for path in (run / "checkpoints").glob("*"):
+            if path.is_symlink() or path.name != "step-00000020":
+                path.unlink() if path.is_symlink() else shutil.rmtree(path)
+        (run / "checkpoints/last").symlink_to("step-00000020")
+        train(phrasebook_data, run, workers, *settings)
+        records = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
+        again = [record["loss"] for record in records if record["attempt"] == 2]
+        assert len(again) == 30
+        assert max(abs(a - b) / a for a, b in zip(losses(whole)[20:], again, strict=True)) < 1e-10
+        ours, theirs = (load_tensors(path / "checkpoints/last/weights.safetensors") for path in (run, whole))
+        assert max(float((ours[name] - tensor).abs().max()) for name, tensor in theirs.items()) < 1e-10
+
+
 def test_killed_without_warning_it_goes_on_and_ends_with_the_same_bits(phrasebook_data, tmp_path):
     settings = ("train.max_steps=60", "evaluate.every_steps=30", "checkpoint.every_steps=5")
     train(phrasebook_data, tmp_path / "whole", 2, *settings)
