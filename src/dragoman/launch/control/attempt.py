@@ -127,7 +127,7 @@ def _take(attempt: Attempt, event: Event | None) -> None:
     elif event.kind in ("stop", "kill", "preempt"):
         if event.kind == "preempt":
             attempt.log.say(f"{f'host {event.host}' if event.host else 'the run'} was told by a signal to leave")
-        attempt.order = attempt.order or event.kind
+        attempt.order = event.kind if attempt.order in (None, "admit") else attempt.order
         attempt.on_stop()
         _tell_to_end(attempt, event.kind)
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dragoman.launch.control.attempt import Attempt, _conclude
+from dragoman.launch.control.attempt import Attempt, _conclude, _take
+from dragoman.launch.control.links import Event
 from dragoman.launch.control.outcome import Exit, describe_code, find_cause, judge
 
 LOST_PEER, INTERRUPTED, PREEMPTED, DIVERGED = 75, 130, 143, 71
@@ -81,6 +82,18 @@ def test_a_host_that_is_late_hides_no_cause(codes, order, lost, reason):
     outcome = _conclude(attempt)
     assert outcome.exit_code == 1
     assert outcome.reason == reason + ("host a did not report" if outcome.cause else "")
+
+
+def test_a_stop_while_a_host_is_let_in_is_a_stop():
+    class Nobody:
+        def send(self, host, message): ...
+
+    attempt = Attempt(1, [], Nobody(), None, None, lambda: None, order="admit")
+    assert _conclude(attempt).is_admission
+    _take(attempt, Event("stop"))
+    _take(attempt, Event("kill"))
+    outcome = _conclude(attempt)
+    assert (outcome.is_asked, outcome.is_admission, outcome.exit_code) == (True, False, 130)
 
 
 def test_codes_in_words():
