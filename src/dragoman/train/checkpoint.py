@@ -187,6 +187,18 @@ class Checkpoints:
             return f"cannot write to {self._folder.checkpoints_path}: {error.strerror}", MAKE_ROOM
         return None
 
+    def _repair(self, progress: Progress) -> list[str]:
+        """Hosts that took a peer's copy write their own at once: the peer may be the next to go."""
+        lacking = self._restorer.hosts_lacking
+        if not lacking:
+            return []
+        off, snapshot = Event(), self._snapshot()
+        is_here = self._world.host not in lacking
+        task = self._thread.submit(lambda: {} if is_here else self._write(progress, snapshot, off))
+        self._writing = Writing(progress, task, off)
+        saved = self.finish()
+        return [saved.problem] if saved is not None and saved.problem else []
+
     def save_average(self) -> None:
         """`checkpoints/average`: the mean of the newest checkpoints' weights, to translate with."""
         with self._world.together():
@@ -198,7 +210,8 @@ class Checkpoints:
         progress, notes = self._restorer.restore()
         if progress is None:
             self._sync.load_state({})
-        return progress or Progress(), notes
+            return Progress(), notes
+        return progress, [*notes, *self._repair(progress)]
 
     def roll_back(self, before: int) -> tuple[Progress | None, list[str]]:
         """In a run that goes on: to the newest one of an earlier step, which is `last` from now on; None without one.

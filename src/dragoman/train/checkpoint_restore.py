@@ -46,6 +46,7 @@ class Restorer:
         self._model = model
         self._optimizer = optimizer
         self._sync = sync
+        self.hosts_lacking: set[str] = set()  # that what was restored last, and took the copy of a peer
 
     def restore(self, before: float = math.inf) -> tuple[Progress | None, list[str]]:
         """Go on from the newest checkpoint of an earlier step that counts and is whole on some disk; None without one.
@@ -59,6 +60,7 @@ class Restorer:
             source, copies = _choose([Copy(**entry) for entry in told])
             notes += _passed_over(path.name, copies, source)
             if source is not None:
+                self.hosts_lacking = {copy.host for copy in copies if copy.problem is not None}
                 return self._restore(path, copies, source, notes)
         return None, notes
 

@@ -7,7 +7,7 @@ import pytest
 from checkpoint_training import Training, save
 
 from dragoman.dist.world import World
-from dragoman.run.checkpoint_files import RECIPE, WEIGHTS, rank_file
+from dragoman.run.checkpoint_files import RECIPE, STATE, WEIGHTS, find_damage, rank_file
 from dragoman.train.progress import Progress
 from thread_worlds import run_ranks
 
@@ -70,6 +70,21 @@ def test_what_is_a_ranks_own_is_kept_where_only_another_file_is_damaged(tmp_path
     (_, notes), (second, _) = on_hosts(tmp_path, ("a", "b"), own_weights)
     assert second == 11.0
     assert "is damaged on b" in notes[0] and "exchange starts anew" not in " ".join(notes)
+
+
+def test_who_took_a_copy_has_one_of_its_own_before_the_first_step(tmp_path):
+    """The host that it came from may be the next to go."""
+    on_hosts(tmp_path, ("a", "b"), save_replica)
+    (tmp_path / "b/run/checkpoints/step-00000001" / RECIPE).write_bytes(b"")
+    before = (tmp_path / "a/run/checkpoints/step-00000001" / STATE).stat().st_mtime_ns
+    on_hosts(tmp_path, ("a", "b", "c"), own_weights)
+    for host in "abc":
+        checkpoints = tmp_path / host / "run/checkpoints"
+        assert find_damage(checkpoints / "step-00000001") is None
+        assert (checkpoints / "last").readlink().name == "step-00000001"
+        assert sorted(path.name for path in checkpoints.iterdir()) == ["last", "step-00000001"]
+    assert (tmp_path / "a/run/checkpoints/step-00000001" / STATE).stat().st_mtime_ns == before, "it was whole"
+    assert on_hosts(tmp_path, ("b", "c"), own_weights) == [(11.0, []), (SHARED, [])]
 
 
 def test_a_rank_without_its_own_has_what_all_have_alike(tmp_path):
