@@ -1,4 +1,4 @@
-"""The table of a campaign of faults, as Markdown: python benchmarks/fault_table.py FILE."""
+"""The table of campaigns of faults, as Markdown: python benchmarks/fault_table.py FILE [FILE ...]."""
 
 import json
 import statistics
@@ -18,7 +18,8 @@ HEAD = (
 
 
 def main() -> None:
-    lines: list[Line] = [json.loads(text) for text in Path(sys.argv[1]).read_text().splitlines()]
+    texts = [text for path in sys.argv[1:] for text in Path(path).read_text().splitlines()]
+    lines: list[Line] = [json.loads(text) for text in texts]
     faults, runs = ([line for line in lines if line.get("line") == kind] for kind in ("fault", "run"))
     print("\n".join([*HEAD, *table(faults)]), end="\n\n")
     print("\n".join(totals(faults, runs)))
