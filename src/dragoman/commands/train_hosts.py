@@ -44,6 +44,9 @@ def train_on_hosts(
     from dragoman.launch.hosts.session import open_sessions, side_by_side
 
     hosts = _hosts(hosts_text, workers)
+    if (order.wishes.min_hosts or 0) > len(hosts):
+        problem = f"--min-hosts {order.wishes.min_hosts}, but --hosts names {len(hosts)}"
+        raise DragomanError(problem, "it is the number with which the run still goes on")
     order = order.priced(hosts)
     mirror, notify = order.wishes.mirror, order.wishes.notify
     asks = not (yes or detach) and sys.stdin.isatty() and sys.stderr.isatty()
@@ -53,7 +56,7 @@ def train_on_hosts(
         sessions = _reached(opened_sessions, order.wishes.min_hosts)
         first_place = _running_place(sessions, order)
         if first_place is not None:
-            return follow(first_place, say, 0, is_owner=True)
+            return 0 if detach else follow(first_place, say, 0, is_owner=True)
         team = assemble(
             [session.host for session in sessions],
             order.data,
@@ -102,9 +105,8 @@ def _reached(sessions: "list[HostSession]", min_hosts: int | None) -> "list[Host
         return sessions
     if len(there) < min_hosts:
         names = ", ".join(session.host.name for session in sessions if session.failure is not None)
-        raise DragomanError(
-            f"{names} cannot be reached, and --min-hosts {min_hosts} are not left", "start more of them"
-        )
+        problem = f"{names} cannot be reached, and {min_hosts} hosts are not left"
+        raise DragomanError(problem, "--min-hosts says how many are enough")
     for session in sessions:
         if session.failure is not None:
             say(f"warning: going on without {session.host.name}: {session.failure.message}")

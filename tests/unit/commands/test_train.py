@@ -216,6 +216,9 @@ def test_a_full_disk_is_one_line_and_the_earlier_checkpoint_stays_whole(phrasebo
     ("options", "environment", "words"),
     [
         (("--detach",), {}, "--detach means nothing without --hosts"),
+        (("--min-hosts", "1"), {}, "--min-hosts means nothing without --hosts"),
+        (("--hosts", "a,b", "--min-hosts", "3"), {}, "--min-hosts 3, but --hosts names 2"),
+        (("--hosts", "a,b", "--node-rank", "0", "--min-hosts", "1"), {}, "--min-hosts means nothing with --node-rank"),
         (("--node-rank", "0"), {}, "--node-rank means nothing without --hosts"),
         (("--subnet", "10.0.0.0/8"), {}, "--subnet means nothing without --hosts"),
         (("--hosts", "a,b", "--node-rank", "0", "--detach"), {}, "--detach means nothing with --node-rank"),

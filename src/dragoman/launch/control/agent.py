@@ -204,6 +204,7 @@ def main() -> int:
         if take_part(channel, task):
             return 0
         limit_seconds, is_first = RETURN_SECONDS, False
+        time.sleep(CALL_PAUSE_SECONDS)
 
 
 def take_part(channel: Channel, task: dict[str, Any]) -> bool:

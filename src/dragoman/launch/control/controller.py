@@ -139,9 +139,8 @@ class Controller:
         members = [member for member in self._task.members if member.name in self._links.present]
         names = ", ".join(f"{member.name} ({member.address}, {member.num_workers})" for member in members)
         self._log.say(f"attempt {number}, hosts (address, workers): {names}")
-        told = tuple(member.to_dict() for member in members)
-        self._control = replace(self._control, attempt=number, members=told)
-        self._note("running")
+        self._control = replace(self._control, attempt=number)
+        self._note_members()
         me = (self._control.pid, self._control.pid_started)
         return run_attempt(
             number,
@@ -153,6 +152,13 @@ class Controller:
             me,
             lambda: self._note("stopping"),
         )
+
+    def _note_members(self) -> None:
+        """Those that are there; the same command may bring the others back."""
+        present = self._links.present
+        told = tuple(member.to_dict() for member in self._task.members if member.name in present)
+        self._control = replace(self._control, members=told)
+        self._note("running")
 
     def _leaves_out_culprit(self) -> bool:
         """Whether the run can do without the one host whose ranks failed again and again."""
@@ -178,6 +184,7 @@ class Controller:
         if outcome.lost and not outcome.is_silent:
             order = self._links.await_hosts(set(outcome.lost).issubset, GRACE_SECONDS)
         if order is None and not self._is_enough(self._links.present):
+            self._note_members()
             self._log.say(f"too few hosts are left: waiting for them, {RETURN_SECONDS / 60:.0f} minutes at most")
             order = self._links.await_hosts(self._is_enough, RETURN_SECONDS)
         if order is not None:

@@ -104,8 +104,13 @@ class Links:
             channel, host = greet(connection, self._token)
         except ChannelError:
             return
-        # A host that comes back before its loss is noticed is not let in yet; it calls again.
-        if host not in self._names or self._channels.setdefault(host, channel) is not channel:
+        if host not in self._names:
+            with suppress(ChannelError):
+                channel.send({"type": "leave"})
+            channel.close()
+            return
+        # One that comes back before its loss is noticed is not let in yet; it calls again.
+        if self._channels.setdefault(host, channel) is not channel:
             channel.close()
             return
         threading.Thread(target=keep_alive, args=(channel, self._closing), daemon=True).start()
