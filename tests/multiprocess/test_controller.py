@@ -138,6 +138,7 @@ def test_who_does_not_know_the_token_is_not_let_in(make_run):
     with pytest.raises(ChannelError):
         call("127.0.0.1", run.now.port, "b", "another token")
     stranger = call("127.0.0.1", run.now.port, "stranger", TOKEN)
+    assert stranger.receive() == {"type": "leave"}
     with pytest.raises(ChannelError):
         stranger.receive()
     stranger.close()

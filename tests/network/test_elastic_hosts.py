@@ -76,7 +76,7 @@ def test_a_host_that_began_anew_takes_part_again_by_the_same_command(lab_hosts, 
     assert members(hosts) == ["a", "b"]
     refused = hosts.run_on("a", train_command(phrasebook_data), timeout=60)
     assert refused.returncode == 2
-    assert "run is running" in refused.stderr
+    assert "run is running on a, b" in refused.stderr
     output = stop(hosts, process)
     assert again.communicate(timeout=30)[0].startswith("it runs already: b will take part again")
     assert again.returncode == 130

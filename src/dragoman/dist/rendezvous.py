@@ -140,9 +140,10 @@ class FixedRendezvous(RendezvousHandler):
         try:
             return self._meet()
         except DragomanError as error:
-            # torch's agent would wrap it into a report of its own.
-            self._refuse(error)
-            raise
+            # torch's agent would wrap it into a report of its own; and the code of a rank is nothing for a person.
+            refusal = DragomanError(error.message, error.hint)
+            self._refuse(refusal)
+            raise refusal from None
 
     def _meet(self) -> RendezvousInfo:
         meeting, limit_seconds = self._meeting, join_seconds()

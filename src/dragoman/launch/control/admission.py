@@ -28,18 +28,19 @@ def keep_agents(run: str, agents: Sequence[dict[str, Any]]) -> None:
             json.dump(list(agents), file)
 
 
-def missing_agents(run: str) -> list[dict[str, Any]] | None:
-    """On the first host: tasks for the agents of hosts that a living run goes on without; None where nothing runs."""
+def missing_agents(run: str) -> dict[str, list[Any]] | None:
+    """On the first host: hosts of a living run, and tasks for the agents of those that it goes on without; None where
+    nothing runs."""
     folder = RunFolder(absolute_path(run))
     control = read_control(folder)
     if control is None or control.state == "ended" or not is_alive(control, folder):
         return None
-    present = {member["name"] for member in control.members}
+    present = [member["name"] for member in control.members]
     try:
         agents: list[dict[str, Any]] = json.loads((folder.path / ADMISSION).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return []
-    return [task for task in agents if task["name"] not in present]
+        agents = []
+    return {"present": present, "missing": [task for task in agents if task["name"] not in present]}
 
 
 def forget_agents(folder: RunFolder) -> None:
@@ -52,13 +53,15 @@ def start_missing(sessions: Sequence[HostSession], run: str) -> list[str] | None
     """From any machine: start the agents that are missing; their hosts. None where no run goes on."""
     if sessions[0].failure is not None:
         return None
-    tasks = sessions[0].call("missing_agents", run=run)
-    if tasks is None:
+    told = sessions[0].call("missing_agents", run=run)
+    if told is None:
         return None
+    tasks = told["missing"]
     by_name = {session.host.name: session for session in sessions if session.failure is None}
     back = [task for task in tasks if task["name"] in by_name]
     if not back:
-        away = f" without {', '.join(task['name'] for task in tasks)}, which cannot be reached" if tasks else ""
-        raise DragomanError(f"{run} is running{away}", "dragoman attach RUN shows it, dragoman stop RUN ends it")
+        away = f", without {', '.join(task['name'] for task in tasks)}, which cannot be reached" if tasks else ""
+        problem = f"{run} is running on {', '.join(told['present'])}{away}"
+        raise DragomanError(problem, "dragoman attach RUN shows it, dragoman stop RUN ends it")
     call_each([by_name[task["name"]] for task in back], "start_agent", [{"task": task} for task in back])
     return [task["name"] for task in back]
