@@ -33,7 +33,8 @@ def main() -> None:
     import torch
 
     from dragoman.translate.ctranslate import to_ctranslate2
-    from dragoman.translate.translator import BATCH_TOKENS, Translator
+    from dragoman.translate.engine import BATCH_TOKENS
+    from dragoman.translate.translator import Translator
 
     torch.set_num_threads(options.threads)
     lines = options.source.read_text(encoding="utf-8").splitlines()[: options.sentences]

@@ -14,7 +14,7 @@ SYMBOLS = tuple(f"⟦{kind}{slot}⟧" for kind in KINDS for slot in range(1, NUM
 
 Restorations = dict[str, str]
 
-_SPAN = re.compile(
+SPAN = re.compile(
     r"(?P<term>⟦(?:url|email|tag|term)\d⟧)"  # a symbol in the text itself must survive as text
     r"|(?P<tag></?[A-Za-z][\w:-]*(?:\s[^<>]{0,500})?/?>|\{\w{0,40}\}|%\d*\$?[sd]\b)"
     r"|(?P<url>\b(?:https?://|ftp://|www\.)[^\s<>\"“”„«»⟦⟧]*[\w/=&#%+-])"
@@ -36,8 +36,8 @@ def mask(line: str) -> tuple[str, Restorations]:
     """The line with its spans replaced by symbols, and what each symbol stands for."""
     if not may_hold_span(line):
         return line, {}
-    symbols = _number_spans(_SPAN.finditer(line))
-    masked = _SPAN.sub(lambda match: symbols.get(match.group(), match.group()), line)
+    symbols = _number_spans(SPAN.finditer(line))
+    masked = SPAN.sub(lambda match: symbols.get(match.group(), match.group()), line)
     return masked, {symbol: span for span, symbol in symbols.items()}
 
 
@@ -64,14 +64,14 @@ def may_hold_span(line: str) -> bool:
 
 def mask_shared_spans(source: str, target: str) -> MaskedPair:
     """Replace the URLs, e-mails and tags that stand on both sides alike."""
-    targets = {match.group() for match in _SPAN.finditer(target)}
-    shared = [match for match in _SPAN.finditer(source) if match.group() in targets]
+    targets = {match.group() for match in SPAN.finditer(target)}
+    shared = [match for match in SPAN.finditer(source) if match.group() in targets]
     symbols = _number_spans(iter(shared))
 
     def replace(match: re.Match[str]) -> str:
         return symbols.get(match.group(), match.group())
 
-    return MaskedPair(_SPAN.sub(replace, source), _SPAN.sub(replace, target), len(symbols))
+    return MaskedPair(SPAN.sub(replace, source), SPAN.sub(replace, target), len(symbols))
 
 
 def shared_words(source: str, target: str) -> list[str]:

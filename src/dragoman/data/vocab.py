@@ -50,24 +50,30 @@ class Vocab:
         """Text of the ids; control ids vanish, placeholder symbols stay (see `decode_target`)."""
         return self.processor.decode([[int(piece) for piece in ids] for ids in batch])
 
-    def encode_source(self, line: str, mask: bool = True) -> tuple[list[int], Restorations]:
+    def encode_source(
+        self, line: str, mask: bool = True, hidden: Sequence[re.Pattern[str]] = ()
+    ) -> tuple[list[int], Restorations]:
         """Ids of a line to translate, and what to put back afterwards.
 
-        URLs, e-mails, tags and what has characters without a piece become symbols that the model copies.
-        `mask=False` is for models trained with `vocab.placeholder_share = 0`, which never learned the symbols.
+        URLs, e-mails, tags, what the patterns find and what has characters without a piece become symbols that the
+        model copies. `mask=False` is for models trained with `vocab.placeholder_share = 0`, which never learned them.
         """
         line = " ".join(line.replace(SPACE, "_").split())
         restorations: Restorations = {}
         if mask:
             line, restorations = placeholders.mask(line)
-            line, restorations = placeholders.mask_pattern(line, self._unknown_text, restorations)
+            for pattern in (*hidden, self._unknown_text):
+                line, restorations = placeholders.mask_pattern(line, pattern, restorations)
         return self.processor.encode(line, out_type=int), restorations
 
     def decode_target(self, ids: Sequence[int], restorations: Restorations) -> str:
         """Text of a translation with its symbols restored."""
         # One list at a time: SentencePiece starts a thread pool for a list of lists.
-        text = placeholders.restore(self.processor.decode([int(piece) for piece in ids]), restorations)
-        return " ".join(text.split())
+        return _restored(self.processor.decode([int(piece) for piece in ids]), restorations)
+
+    def decode_pieces(self, pieces: Sequence[str], restorations: Restorations) -> str:
+        """As `decode_target`; what is no piece of the vocabulary stays as it is."""
+        return _restored(self.processor.decode_pieces(list(pieces)), restorations)
 
     @cached_property
     def pieces(self) -> list[str]:
@@ -114,6 +120,10 @@ class Vocab:
         ]
         pieces = [piece for piece, keep in zip(self.pieces, is_text, strict=True) if keep]
         return sorted({character for piece in pieces for character in piece})
+
+
+def _restored(text: str, restorations: Restorations) -> str:
+    return " ".join(placeholders.restore(text, restorations).split())
 
 
 def unknown_text_pattern(known: Sequence[str]) -> re.Pattern[str]:

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
-from dragoman.model.found import Found, SearchOptions
+from dragoman.model.found import Found, Sampling, SearchOptions
 from dragoman.model.fused.decoding.room import MOST_ROWS
 from dragoman.model.fused.support import fused_obstacle
 from dragoman.model.incremental import IncrementalDecoder
@@ -38,11 +38,15 @@ class _Open:
 
 
 def search(
-    model: Transformer, sources: Sequence[Sequence[int]], eos_id: int, options: SearchOptions
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    eos_id: int,
+    options: SearchOptions,
+    prefixes: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Found]]:
-    """Translate a batch of encoded sentences (each ending in EOS); the best hypotheses first."""
-    if not is_fused(model, options):
-        return _search(model, sources, eos_id, options)
+    """Translate a batch of encoded sentences (each ending in EOS); the best hypotheses first, each with its prefix."""
+    if prefixes is not None or not is_fused(model, options):
+        return _search(model, sources, eos_id, options, prefixes)
     found = _decoder_of(model).search(model, sources, eos_id, options)
     # A number that is too large for 16 bits: rare, but a run must not end by it.
     lost = [i for i, best in enumerate(found) if not best]
@@ -55,8 +59,8 @@ def search(
 def is_fused(model: Transformer, options: SearchOptions) -> bool:
     """Whether a search goes through the fused kernels."""
     weight = model.embedding.weight
-    wanted = options.kernels == "auto" and options.beam <= WIDEST_FUSED_BEAM and weight.dtype == torch.float32
-    return wanted and fused_obstacle(model.config, "bf16", weight.device) is None
+    wanted = options.kernels == "auto" and options.beam <= WIDEST_FUSED_BEAM and options.sampling is None
+    return wanted and weight.dtype == torch.float32 and fused_obstacle(model.config, "bf16", weight.device) is None
 
 
 def sentences_at_once(model: Transformer, options: SearchOptions) -> int | None:
@@ -80,7 +84,11 @@ def _decoder_of(model: Transformer) -> "Decoder":
 
 @torch.inference_mode()
 def _search(
-    model: Transformer, sources: Sequence[Sequence[int]], eos_id: int, options: SearchOptions
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    eos_id: int,
+    options: SearchOptions,
+    prefixes: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Found]]:
     """Through torch's own operations: any device, any model."""
     device = model.embedding.weight.device
@@ -92,11 +100,17 @@ def _search(
     scores_BK = torch.zeros(len(sources), 1, device=device)
     history_BKP = torch.empty(len(sources), 1, 0, dtype=torch.int64, device=device)
     last_N = torch.full((len(sources),), eos_id, device=device)
+    draw = _Draw(options.sampling, device) if options.sampling else None
     for step in range(options.max_length):
         logits_NV = decoder.logits(last_N)
         if step == 0:
             logits_NV[:, eos_id] = -torch.inf  # a translation has at least one piece
-        scores_BC, beams_BC, words_BC = _candidates(logits_NV, scores_BK, options.beam)
+        if prefixes is not None:
+            _force(logits_NV, [prefixes[sentence.index] for sentence in still_open], step)
+        if draw is None:
+            scores_BC, beams_BC, words_BC = _candidates(logits_NV, scores_BK, options.beam)
+        else:
+            scores_BC, beams_BC, words_BC = draw.candidates(logits_NV, scores_BK)
         is_last = step + 1 == options.max_length
         kept_BK = _harvest(still_open, history_BKP, scores_BC, beams_BC, words_BC, eos_id, is_last, options)
         going_on = [not _is_done(sentence, options) for sentence in still_open]
@@ -121,6 +135,36 @@ def _search(
             decoder.follow(rows_N, None if all(going_on) else rows_B)
         still_open = [sentence for sentence, goes_on in zip(still_open, going_on, strict=True) if goes_on]
     return results
+
+
+def _force(logits_NV: torch.Tensor, prefixes: Sequence[Sequence[int]], step: int) -> None:
+    """Where a prefix is not at its end yet, its next piece is the only one; it adds nothing to the score."""
+    width = logits_NV.shape[0] // len(prefixes)
+    for number, prefix in enumerate(prefixes):
+        if step < len(prefix):
+            rows = logits_NV[number * width : (number + 1) * width]
+            rows.fill_(-torch.inf)
+            rows[:, prefix[step]] = 0.0
+
+
+class _Draw:
+    """Draws the next word of each sentence; one row a sentence."""
+
+    def __init__(self, sampling: Sampling, device: torch.device) -> None:
+        self._sampling = sampling
+        self._generator = torch.Generator(device).manual_seed(sampling.seed)
+
+    def candidates(
+        self, logits_NV: torch.Tensor, scores_BK: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """As `_candidates`, with one candidate a sentence. The score is the model's, whatever the temperature."""
+        log_NV = logits_NV.float().log_softmax(-1)
+        num_words = min(self._sampling.top_k or log_NV.shape[1], log_NV.shape[1])
+        top_NC, words_NC = log_NV.topk(num_words, dim=-1)
+        shares_NC = (top_NC / self._sampling.temperature).softmax(-1)
+        places_N1 = torch.multinomial(shares_NC, 1, generator=self._generator)
+        words_N1 = words_NC.gather(1, places_N1)
+        return scores_BK + top_NC.gather(1, places_N1), torch.zeros_like(words_N1), words_N1
 
 
 def _candidates(

@@ -8,6 +8,7 @@ from dragoman.containment import is_inside
 from dragoman.errors import DragomanError
 from dragoman.recipe import load_recipe
 from dragoman.run.folder import AVERAGE, RunFolder
+from dragoman.run.reader import read_manifest
 
 # Which checkpoint of a run translates best, as far as the run itself could tell.
 PREFERRED = (AVERAGE, "best-bleu", "best-loss", "last")
@@ -30,6 +31,21 @@ class ModelFolder:
     @property
     def recipe(self) -> Recipe:
         return load_recipe(str(self.path / "recipe.toml"))
+
+    @property
+    def run(self) -> RunFolder | None:
+        """The run that it is a checkpoint of, where it still lies in one."""
+        run = RunFolder(self.path.parent.parent)
+        return run if self.path.parent == run.checkpoints_path and run.manifest_path.is_file() else None
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Source and target; empty where nobody says."""
+        try:
+            source, _, target = read_manifest(self.run).data.languages.partition("-") if self.run else ("", "", "")
+        except DragomanError:  # a checkpoint translates without it
+            return "", ""
+        return source, target
 
 
 def find_model(model: str | Path) -> ModelFolder:

@@ -1,52 +1,39 @@
-"""`Translator`: text in, text out. Sentences are translated in batches of similar length; the order is kept."""
+"""`Translator`: sentences in, sentences out, in batches of similar length; the order is kept."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
+from dragoman.data.vocab import UNK_ID
+from dragoman.model.found import Found, Sampling, SearchOptions
+from dragoman.translate.alignment import align_words, words_of_pieces
+from dragoman.translate.engine import BATCH_TOKENS, Engine, open_engine
+from dragoman.translate.keeping import EMOJI, NUMBER, SEPARATED_NUMBER, lost_spans
+from dragoman.translate.parts import Hypothesis, Part, Splitter, copied, join
 
-from dragoman.allocator import keep_freed_memory
-from dragoman.data.placeholders import Restorations
-from dragoman.data.vocab import EOS_ID, Vocab
-from dragoman.dist.world import pick_device
-from dragoman.errors import DragomanError
-from dragoman.model.search import Found, SearchOptions, search, sentences_at_once
-from dragoman.model.size import size_of
-from dragoman.model.transformer import Transformer
-from dragoman.model.weights import check_size, load_weights
-from dragoman.translate.model_folder import find_model
-
-BATCH_TOKENS = 4_096  # source tokens x beam: larger batches gain little and wait for their longest sentence
+__all__ = ["Hypothesis", "Sampling", "Translator"]
 
 
 @dataclass(frozen=True)
-class Hypothesis:
-    """One translation; the score is its log-probability per piece^length_penalty."""
+class _Wanted:
+    """What was asked of a call, with the model's defaults filled in."""
 
-    text: str
-    score: float
+    options: SearchOptions
+    batch_tokens: int | None
+    alignments: bool
+    replace_unknowns: bool
 
 
 class Translator:
-    """A loaded model. Making one takes about a second; translating reuses it."""
+    """A loaded model: a run, a checkpoint or an export. Making one takes about a second; translating reuses it."""
 
     def __init__(self, model: str | Path, device: str | None = None, threads: int | None = None) -> None:
-        keep_freed_memory()
-        if threads is not None:
-            torch.set_num_threads(threads)
-        folder = find_model(model)
-        recipe = folder.recipe
-        self.path = folder.path
-        self.defaults = recipe.decode
-        self.num_cut = 0  # sentences so far that were longer than the model's positions reach
-        self._kernels = recipe.train.kernels
-        self._learned_placeholders = recipe.vocab.placeholder_share > 0
-        self._vocab = Vocab.load(folder.vocab_path)
-        check_size(folder.weights_path, size_of(recipe.model, self._vocab.size).num_parameters)
-        self._model = Transformer(recipe.model, self._vocab.size)
-        load_weights(self._model, folder.weights_path)
-        self._model.to(_checked(device)).eval()
+        self.engine: Engine = open_engine(model, device, threads)
+        self.path = self.engine.path
+        self.defaults = self.engine.defaults
+        self.languages = self.engine.languages
+        self.num_cut = 0  # sentences so far that were longer than the model was trained for, and translated in parts
+        self._splitter = Splitter(self.engine.vocab, self.engine.max_pieces, self.engine.learned_placeholders)
 
     def translate(
         self,
@@ -57,52 +44,118 @@ class Translator:
         num_best: int = 1,
         batch_tokens: int | None = None,
         on_progress: Callable[[int], None] | None = None,
+        *,
+        prefixes: Sequence[str] | None = None,
+        sampling: Sampling | None = None,
+        alignments: bool = False,
+        replace_unknowns: bool = False,
+        keep: bool = False,
     ) -> list[list[Hypothesis]]:
-        """The `num_best` translations of every sentence, best first; blank ones stay blank. `batch_tokens` (source
-        tokens x beam) is what suits the device unless told."""
-        beam = max(beam or self.defaults.beam, num_best)
-        penalty = self.defaults.length_penalty if length_penalty is None else length_penalty
-        longest = min(max_length or self.defaults.max_length, self._model.config.max_positions)
-        encoded = [self._vocab.encode_source(line, mask=self._learned_placeholders) for line in sentences]
-        most = self._model.config.max_positions - 1
-        self.num_cut += sum(len(ids) > most for ids, _ in encoded)
-        sources = [[*ids[:most], EOS_ID] for ids, _ in encoded]
-        results: list[list[Hypothesis]] = [[Hypothesis("", 0.0)] * num_best for _ in sentences]
-        order = sorted((i for i in range(len(sources)) if len(sources[i]) > 1), key=lambda i: -len(sources[i]))
-        options = SearchOptions(beam, penalty, longest, num_best, self._kernels)
-        num_sentences = None if batch_tokens else sentences_at_once(self._model, options)
-        for batch in _batches(order, sources, (batch_tokens or BATCH_TOKENS) // beam, num_sentences):
-            found = search(self._model, [sources[i] for i in batch], EOS_ID, options)
-            for i, best in zip(batch, found, strict=True):
-                results[i] = [self._to_text(each, encoded[i][1]) for each in best]
-            if on_progress is not None:
-                on_progress(len(batch))
+        """The `num_best` translations of every sentence, best first; blank ones stay blank.
+
+        `batch_tokens` (source tokens x beam) is what suits the device unless told. A translation begins with its
+        prefix. `keep`: addresses, tags, numbers and emoji come back as they are, whatever the model makes of them.
+        """
+        options = SearchOptions(
+            beam=max(beam or self.defaults.beam, num_best),
+            length_penalty=self.defaults.length_penalty if length_penalty is None else length_penalty,
+            max_length=max_length or self.defaults.max_length,
+            num_best=num_best,
+            sampling=sampling,
+            attention=alignments or replace_unknowns,
+        )
+        wanted = _Wanted(options, batch_tokens, alignments, replace_unknowns)
+        hidden = (SEPARATED_NUMBER, EMOJI) if keep else ()
+        parts = [self._splitter.parts(line, hidden) for line in sentences]
+        self.num_cut += sum(len(own) > 1 for own in parts)
+        results = self._translate(parts, prefixes, wanted, on_progress)
+        return self._kept(sentences, results, prefixes, wanted) if keep else results
+
+    def _kept(
+        self,
+        sentences: Sequence[str],
+        results: list[list[Hypothesis]],
+        prefixes: Sequence[str] | None,
+        wanted: _Wanted,
+    ) -> list[list[Hypothesis]]:
+        """Where a translation lost something it is done again: the numbers hidden, and if need be, in stretches."""
+        lost = [lost_spans(line, best[0].text) for line, best in zip(sentences, results, strict=True)]
+        for is_last in (False, True):
+            again = [i for i in range(len(sentences)) if lost[i]]
+            if not again:
+                break
+            parts = [
+                self._splitter.parts(sentences[i], (NUMBER, EMOJI), literals=lost[i] if is_last else ()) for i in again
+            ]
+            redone = self._translate(parts, [prefixes[i] for i in again] if prefixes else None, wanted)
+            for i, best in zip(again, redone, strict=True):
+                still = lost_spans(sentences[i], best[0].text)
+                if is_last or len(still) < len(lost[i]):
+                    results[i], lost[i] = best, still
         return results
 
-    def _to_text(self, found: Found, restorations: Restorations) -> Hypothesis:
-        return Hypothesis(self._vocab.decode_target(found.ids, restorations), found.score)
+    def _translate(
+        self,
+        sentences: Sequence[Sequence[Part]],
+        prefixes: Sequence[str] | None,
+        wanted: _Wanted,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> list[list[Hypothesis]]:
+        num_best = wanted.options.num_best
+        best = [[copied(part, num_best, wanted.alignments) for part in parts] for parts in sentences]
+        places = [(i, k) for i, parts in enumerate(sentences) for k, part in enumerate(parts) if part.ids]
+        # Longest first, so that memory peaks at once and not after an hour.
+        places.sort(key=lambda place: -len(sentences[place[0]][place[1]].ids))
+        for batch in self._batches(places, sentences, wanted):
+            parts = [sentences[i][k] for i, k in batch]
+            forced = self._forced([prefixes[i] if k == 0 else "" for i, k in batch]) if prefixes else None
+            found = self.engine.search([part.ids for part in parts], wanted.options, forced)
+            for (i, k), part, each in zip(batch, parts, found, strict=True):
+                best[i][k] = [self._to_text(one, part, wanted) for one in each]
+            if on_progress is not None:
+                on_progress(sum(k == 0 for _, k in batch))
+        return [join(parts, own) for parts, own in zip(sentences, best, strict=True)]
 
+    def _batches(
+        self, places: Sequence[tuple[int, int]], sentences: Sequence[Sequence[Part]], wanted: _Wanted
+    ) -> list[list[tuple[int, int]]]:
+        """By the number of sentences, or by tokens, the end of each counted."""
+        size = None if wanted.batch_tokens else self.engine.sentences_at_once(wanted.options)
+        if size is not None:
+            return [list(places[first : first + size]) for first in range(0, len(places), size)]
+        max_tokens = (wanted.batch_tokens or BATCH_TOKENS) // wanted.options.beam
+        batches: list[list[tuple[int, int]]] = []
+        longest = 0
+        for i, k in places:
+            if not batches or longest * (len(batches[-1]) + 1) > max_tokens:
+                batches.append([])
+                longest = len(sentences[i][k].ids) + 1
+            batches[-1].append((i, k))
+        return batches
 
-def _checked(device: str | None) -> torch.device:
-    """The device asked for, which must be there; else the GPU where there is one."""
-    if device is None:
-        return pick_device()
-    try:
-        return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError):
-        raise DragomanError(f"there is no device {device!r} here", "use cpu, or cuda where there is a GPU") from None
+    def _forced(self, prefixes: Sequence[str]) -> list[list[int]]:
+        return self.engine.vocab.encode(prefixes)
 
+    def _to_text(self, found: Found, part: Part, wanted: _Wanted) -> Hypothesis:
+        vocab = self.engine.vocab
+        if wanted.replace_unknowns and UNK_ID in found.ids:
+            text = vocab.decode_pieces(self._without_unknowns(found, part), part.restorations)
+        else:
+            text = vocab.decode_target(found.ids, part.restorations)
+        pairs = None
+        if wanted.alignments and found.attention is not None:
+            sources, targets = ([vocab.pieces[i] for i in ids] for ids in (part.ids, found.ids))
+            pairs = align_words(sources, targets, found.attention, part.restorations)
+        return Hypothesis(text, found.score, pairs)
 
-def _batches(
-    order: Sequence[int], sources: Sequence[Sequence[int]], max_tokens: int, num_sentences: int | None
-) -> list[list[int]]:
-    """Longest first, so that memory peaks at once and not after an hour. By their number, or by tokens."""
-    if num_sentences is not None:
-        return [list(order[first : first + num_sentences]) for first in range(0, len(order), num_sentences)]
-    batches: list[list[int]] = []
-    for index in order:
-        longest = len(sources[batches[-1][0]]) if batches else 0
-        if not batches or longest * (len(batches[-1]) + 1) > max_tokens:
-            batches.append([])
-        batches[-1].append(index)
-    return batches
+    def _without_unknowns(self, found: Found, part: Part) -> list[str]:
+        """An unknown piece as the word of the source that it looked at most."""
+        assert found.attention is not None
+        pieces, words = self.engine.vocab.pieces, part.text.split()
+        places = words_of_pieces([pieces[i] for i in part.ids], part.restorations)
+        chosen: list[str] = []
+        for number, row in zip(found.ids, found.attention, strict=True):
+            place = places[max(range(len(row)), key=row.__getitem__)]
+            is_unknown = number == UNK_ID and len(place) > 0
+            chosen.append(" ".join(words[place.start : place.stop]) if is_unknown else pieces[number])
+        return chosen

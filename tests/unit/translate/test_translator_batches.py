@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dragoman.translate import translator as module
+from dragoman.translate import engine_torch as module
+from dragoman.translate.engine import BATCH_TOKENS
 from dragoman.translate.translator import Translator
 
 LINES = [f"{'word ' * (i * 7 % 11)}number {i}" for i in range(23)]
@@ -15,7 +16,7 @@ def batches(monkeypatch) -> list[list[int]]:
     """Lengths of the sentences of every batch; a translation is its source."""
     seen: list[list[int]] = []
 
-    def search(_model, sources, _eos, _options):
+    def search(_model, sources, _eos, _options, _prefixes=None):
         seen.append([len(source) for source in sources])
         return [[SimpleNamespace(ids=source[:-1], score=0.0)] for source in sources]
 
@@ -43,5 +44,5 @@ def test_who_asks_for_tokens_gets_them(trained_run, batches, monkeypatch):
 def test_the_cpu_counts_tokens_as_ever(trained_run, batches):
     translator = Translator(trained_run, device="cpu")
     translator.translate(LINES)
-    translator.translate(LINES, batch_tokens=module.BATCH_TOKENS)
+    translator.translate(LINES, batch_tokens=BATCH_TOKENS)
     assert batches[: len(batches) // 2] == batches[len(batches) // 2 :]
