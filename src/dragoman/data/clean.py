@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from dragoman.config import DataConfig, FilterName
 from dragoman.data import scripts
 from dragoman.data.vocab import SPACE
-from dragoman.errors import DragomanError
 
 Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -197,11 +196,6 @@ def _is_utf8(data: bytes) -> bool:
 
 @cache
 def _language_identifier() -> Callable[[str], tuple[str, float]]:
-    try:
-        langid: Any = importlib.import_module("py3langid.langid")
-    except ImportError:
-        raise DragomanError(
-            "the filter wrong_language needs the package py3langid", "pip install 'dragoman[language-id]'"
-        ) from None
+    langid: Any = importlib.import_module("py3langid.langid")  # half a second: only where it is needed
     identifier: Any = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
     return identifier.classify

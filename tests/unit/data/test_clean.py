@@ -5,7 +5,6 @@ import pytest
 
 from dragoman.config import DataConfig
 from dragoman.data import clean
-from dragoman.errors import DragomanError
 
 
 def sides(source: str, target: str, languages: tuple[str, str] = ("en", "de")) -> clean.Sides:
@@ -91,13 +90,6 @@ def test_invalid_lines_are_found():
     assert clean.invalid_lines("gut\nüber\n".encode()) == {}
     found = clean.invalid_lines(b"ok\nbad \xff\nnul \0\n\xc3\xbc\n")
     assert found == {1: "is not valid UTF-8", 2: "has a NUL byte"}
-
-
-def test_language_filter_without_its_package(monkeypatch: pytest.MonkeyPatch):
-    clean._language_identifier.cache_clear()
-    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
-    with pytest.raises(DragomanError, match="needs the package py3langid"):
-        rejects("An English line", "Ein deutscher Satz", filters=["wrong_language"])
 
 
 def test_language_filter_drops_only_what_is_sure(monkeypatch: pytest.MonkeyPatch):

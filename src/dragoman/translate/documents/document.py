@@ -1,0 +1,113 @@
+"""Text of any layout as sentences to translate and all that stands between them, which stays as it is."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sentencex.sentencex import segment
+
+from dragoman.translate.documents.marks import Marks
+
+Format = Literal["text", "html", "markdown"]
+
+DEFAULT_LANGUAGE = "en"  # whose rules end a sentence where nobody said which language it is
+_LINE_END = re.compile(r"(\r\n|[\n\r\x0b\x0c\x85\u2028\u2029])")
+_BULLET = re.compile(r"\s*(?:[-*•–]\s+)?")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What is translated; inline markup in it is hidden behind marks."""
+
+    text: str
+    marks: Marks = field(default_factory=Marks)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A frame with gaps: `frame[i]` stands before sentence i, the last of the frame behind them all."""
+
+    frame: tuple[str, ...]
+    sentences: tuple[Sentence, ...]
+
+    def filled(self, translations: Sequence[str]) -> str:
+        """The translations at the places of their sentences."""
+        filled = [sentence.marks.removed(text) for sentence, text in zip(self.sentences, translations, strict=True)]
+        pairs = zip(self.frame, [*filled, ""], strict=True)
+        return "".join(part for pair in pairs for part in pair)
+
+
+class DocumentBuilder:
+    """Collects frame and sentences in the order of the text."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language or DEFAULT_LANGUAGE
+        self._frame: list[str] = [""]
+        self._sentences: list[Sentence] = []
+
+    def keep(self, text: str) -> None:
+        """Text that stays as it is."""
+        self._frame[-1] += text
+
+    def translate(self, text: str, marks: Marks | None = None) -> None:
+        """A stretch of running text, which may be several sentences; space around them stays."""
+        marks = marks or Marks()
+        for sentence in segment(self._language, text):
+            before, middle, after = marks.trimmed(sentence)
+            if any(sign.isalpha() for sign in marks.left_out(middle)):
+                self.keep(before)
+                self._sentences.append(Sentence(middle, marks))
+                self._frame.append(after)
+            else:  # numbers, rules, signs
+                self.keep(marks.removed(sentence))
+
+    def build(self) -> Document:
+        return Document(tuple(self._frame), tuple(self._sentences))
+
+
+def split_text(text: str, language: str) -> Document:
+    """Plain text: a line is a line, whatever stands in it."""
+    builder = DocumentBuilder(language)
+    for line in _LINE_END.split(text):
+        start = _bullet_end(line)
+        builder.keep(line[:start])
+        builder.translate(line[start:])
+    return builder.build()
+
+
+def split_document(text: str, kind: Format, language: str) -> Document:
+    """Any text, by its format."""
+    if kind == "html":
+        from dragoman.translate.documents.html import split_html
+
+        return split_html(text, language)
+    if kind == "markdown":
+        from dragoman.translate.documents.markdown import split_markdown
+
+        return split_markdown(text, language)
+    return split_text(text, language)
+
+
+def format_of(name: str) -> Format:
+    """By the end of a file's name."""
+    end = name.lower().rpartition(".")[2]
+    return "html" if end in ("html", "htm", "xhtml") else "markdown" if end in ("md", "markdown") else "text"
+
+
+def translate_documents(documents: Iterable[Document], translate: Callable[[list[str]], Sequence[str]]) -> list[str]:
+    """Several at once, so that their sentences share batches."""
+    documents = list(documents)
+    texts = translate([sentence.text for document in documents for sentence in document.sentences])
+    results: list[str] = []
+    first = 0
+    for document in documents:
+        last = first + len(document.sentences)
+        results.append(document.filled(texts[first:last]))
+        first = last
+    return results
+
+
+def _bullet_end(line: str) -> int:
+    match = _BULLET.match(line)
+    return match.end() if match else 0
