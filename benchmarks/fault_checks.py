@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
+from dragoman.launch.control.channel import RETURN_SECONDS
 from dragoman.run.checkpoint_files import WEIGHTS, find_damage
 from dragoman.run.reader import read_manifest
 from fault_kinds import KINDS, Injected
@@ -183,10 +184,16 @@ def left_processes(live: LiveRun, patience_seconds: float) -> list[str]:
     live.end_disturbances()
     for host in live.cut_off:
         live.hosts.mend_link(host)
-    deadline = time.time() + patience_seconds
+    deadline = time.time() + patience_seconds + _calling_seconds(live)
     while (left := live.hosts.processes()) and time.time() < deadline:
         time.sleep(0.5)
     return sorted(words[:120] for words in left.values())
+
+
+def _calling_seconds(live: LiveRun) -> float:
+    """Who was cut off calls the controller for a while; where that host is dead, nobody tells it that the run is over."""
+    alive = {*live.living, *live.cut_off}
+    return RETURN_SECONDS if live.cut_off and live.hosts.names[0] not in alive else 0.0
 
 
 def left_files(live: LiveRun, host: str) -> list[str]:
