@@ -105,7 +105,7 @@ def _problems(live: LiveRun, done: Injected, line: dict[str, Any]) -> list[str]:
         problems.append("the attempt ended")
     if was_training and kind.exit_code is not None and kind.exit_code not in codes:
         problems.append(f"exit codes {codes}, not {kind.exit_code}")
-    if was_training and kind.exit_code is not None and line["lost_steps"]:
+    if was_training and kind.exit_code is not None and line["lost_steps"] and not _may_go_back(live, done):
         problems.append(f"told to leave, and lost {line['lost_steps']} steps")
     if live.has_min_hosts and codes and not kind.may_need_typing:
         problems.append("the command had to be typed again")
