@@ -93,15 +93,9 @@ def find_test_sets(
 
 
 def _read_files(source: Path, target: Path, target_language: str) -> TestSet:
-    from dragoman.config import DataConfig
-    from dragoman.data.corpus import Corpus, check_inputs
-    from dragoman.data.evalsets import read_eval_set
+    from dragoman.data.evalsets import read_text_pair
 
-    corpus = Corpus(name=source.name, source=source, target=target)
-    check_inputs([corpus])
-    # A published score is of the reference as it is, so it is not normalised.
-    config = DataConfig.model_validate({"normalization": "none"})
-    return TestSet(source.name, *read_eval_set(corpus, config), target_language)
+    return TestSet(source.name, *read_text_pair(source, target), target_language)
 
 
 def _run_folder(model: str) -> Path | None:

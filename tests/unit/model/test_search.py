@@ -98,7 +98,7 @@ def test_greedy_is_the_most_likely_word_every_time():
 @pytest.mark.parametrize(("beam", "length_penalty"), [(1, 1.0), (4, 1.0), (4, 0.6), (4, 0.0)])
 def test_scores_and_translations_equal_ctranslate2(tmp_path: Path, norm, beam, length_penalty):
     ctranslate2 = pytest.importorskip("ctranslate2")
-    from dragoman.translate.ctranslate import to_ctranslate2
+    from dragoman.translate.export.ctranslate2 import to_ctranslate2
 
     text = [f"the number {i} and the word {chr(97 + i % 26)}{chr(97 + i * 7 % 26)}" for i in range(400)]
     path = tmp_path / "vocab.model"
