@@ -17,7 +17,7 @@ from dragoman.config import Recipe
 from dragoman.recipe import load_recipe
 from dragoman.train.job import make_job
 from dragoman.train.stop import SIGNALS
-from dragoman.train.worker import main
+from dragoman.train.rank import main
 
 
 def tiny_recipe(*settings: str) -> Recipe:
