@@ -1,4 +1,4 @@
-"""Where a rank begins: `python -m dragoman.train.worker JOB [ATTEMPT]`. What it does is in `rank`, which loads torch."""
+"""Where a rank begins: `python -m dragoman.train.worker JOB [ATTEMPT]`. The rest is in `rank`, which loads torch."""
 
 import ctypes
 import os
