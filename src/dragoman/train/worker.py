@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from dragoman.run.control import INTERRUPTED
+from dragoman.run.control import INTERRUPTED, PREEMPTED, WARNINGS
 
 PR_SET_PDEATHSIG = 1
 
@@ -16,14 +16,16 @@ def end_with_launcher() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def leave_on_interrupt() -> None:
+def leave_when_told() -> None:
     """Until the run listens to signals there is nothing to save, and nobody wants to read where loading torch was."""
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    for number in WARNINGS:
+        signal.signal(number, lambda *_: os._exit(PREEMPTED))
 
 
 if __name__ == "__main__":
     end_with_launcher()
-    leave_on_interrupt()
+    leave_when_told()
     from dragoman.train.rank import leave, main
 
     leave(main(*sys.argv[1:]))

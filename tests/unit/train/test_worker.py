@@ -6,7 +6,9 @@ import sys
 import time
 from pathlib import Path
 
-from dragoman.run.control import INTERRUPTED
+import pytest
+
+from dragoman.run.control import INTERRUPTED, PREEMPTED
 
 PROGRAM = """
 import atexit, os
@@ -27,7 +29,8 @@ def test_a_worker_leaves_with_its_records_written_and_nothing_taken_apart():
     assert (done.stdout, done.stderr, done.returncode) == ("written\n", "", 3)
 
 
-def test_a_worker_that_is_told_to_stop_while_it_loads_torch_says_nothing():
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, PREEMPTED)])
+def test_a_worker_that_is_told_to_stop_while_it_loads_torch_says_nothing(number, code):
     process = subprocess.Popen(
         [sys.executable, "-m", "dragoman.train.worker", "{}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -35,6 +38,6 @@ def test_a_worker_that_is_told_to_stop_while_it_loads_torch_says_nothing():
     deadline = time.monotonic() + 60
     while "libtorch" not in maps.read_text() and time.monotonic() < deadline:
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     output, errors = process.communicate(timeout=60)
-    assert (output, errors, process.returncode) == ("", "", INTERRUPTED)
+    assert (output, errors, process.returncode) == ("", "", code)
