@@ -14,7 +14,7 @@ CHUNK_LINES = 512
 
 
 def translate(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A run folder, or one of its checkpoints.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A run folder, one of its checkpoints, or an export.")],
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="Text, one sentence a line; standard input if left out.")
     ] = None,
