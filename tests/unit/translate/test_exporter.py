@@ -223,7 +223,8 @@ def test_sentences_to_compare_on_must_come_from_somewhere(trained_run, own_run, 
     for name, text in (("dev.en", "The dog sleeps.\n"), ("dev.de", "Der Hund schläft.\n")):
         (tmp_path / name).write_text(text)
     choice = SampleChoice(tmp_path / "dev.en", tmp_path / "dev.de")
-    done = exporter.export_model(exporter.Request(alone, "ctranslate2", tmp_path / "out", sample=choice), quiet)
+    request = exporter.Request(alone, "ctranslate2", tmp_path / "out", "float32", sample=choice)
+    done = exporter.export_model(request, quiet)
     assert (done.info.gate["num_sentences"], done.info.source_language) == (1, "")
     assert "not recorded" in (tmp_path / "out" / "README.md").read_text()
 
