@@ -32,8 +32,8 @@ def main() -> None:
     import ctranslate2
     import torch
 
-    from dragoman.translate.export.ctranslate2 import to_ctranslate2
     from dragoman.translate.engine import BATCH_TOKENS
+    from dragoman.translate.export.ctranslate2 import to_ctranslate2
     from dragoman.translate.translator import Translator
 
     torch.set_num_threads(options.threads)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.units import format_bytes
+from dragoman.units import format_bytes, plural
 
 if TYPE_CHECKING:
     from dragoman.translate.export.exporter import Exported
@@ -92,9 +92,9 @@ def _to_text(done: "Exported") -> str:
     size = format_bytes(sum(entry.num_bytes for entry in info.files.values()))
     lines = [
         f"{done.path}: {info.format}, {info.quantization}, {size}",
-        f"compared with the original on {len(sample.sources):,} sentences of {sample.name}:",
+        f"compared with the original on {plural(len(sample.sources), 'sentence')} of {sample.name}:",
         *(f"  {check.text}" for check in done.verdict.checks),
-        f"  {done.verdict.comparison.num_equal:,} sentences translated alike in beam search",
+        f"  {plural(done.verdict.comparison.num_equal, 'sentence')} translated alike in beam search",
         *(f"note: {note}" for note in done.notes),
     ]
     return "\n".join(lines)

@@ -92,21 +92,21 @@ def _summary(info: ExportInfo, manifest: Manifest | None) -> str:
 def _quality(info: ExportInfo, run: RunRecord | None) -> str:
     gate = info.gate
     rows = [_score_row(gate, name) for name in gate["scores"]]
-    head = "| | export | original | difference, 95 % interval | signature |"
-    table = "\n".join([head, "|---|---|---|---|---|", *rows])
+    table = "\n".join(["| | export | original | difference, 95 % interval |", "|---|---|---|---|", *rows])
+    signatures = "\n".join(f"- {name}: `{each['signature']}`" for name, each in gate["scores"].items())
     where = f"On the first {plural(gate['num_sentences'], 'sentence')} of `{gate['dev_set']}`"
-    how = f"beam {info.decode.beam}, computed as {gate['compute_type']}; this dev set chose the checkpoint, so that it "
+    how = f"beam {info.decode.beam}, computed as {gate['compute_type']}"
     checks = "\n".join(f"- {check['text']}" for check in gate["checks"])
     return (
-        f"{where}, {how}flatters:\n\n{table}\n\nThe export was compared with the original, and passed:\n\n{checks}\n\n"
-        f"While training: {_best_eval(run)}"
+        f"{where}, {how}; a set that also chose the checkpoint flatters:\n\n{table}\n\n{signatures}\n\n"
+        f"The export was compared with the original, and passed:\n\n{checks}\n\nWhile training: {_best_eval(run)}"
     )
 
 
 def _score_row(gate: dict[str, Any], name: str) -> str:
     each = gate["scores"][name]
     interval = f"{each['delta']:+.2f} [{each['low']:+.2f}, {each['high']:+.2f}]"
-    return f"| {name} | {each['export']:.2f} | {each['original']:.2f} | {interval} | `{each['signature']}` |"
+    return f"| {name} | {each['export']:.2f} | {each['original']:.2f} | {interval} |"
 
 
 def _best_eval(run: RunRecord | None) -> str:

@@ -20,6 +20,7 @@ from dragoman.translate.export.staging import publish, staged
 from dragoman.translate.export_folder import NAME, SCHEMA, ExportInfo, FileEntry, Format
 from dragoman.translate.libraries import require_library
 from dragoman.translate.translator import Translator
+from dragoman.units import plural
 
 QUANTIZATIONS: dict[Format, tuple[str, ...]] = {  # the default of each first
     "ctranslate2": ("int8", "int8_float16", "float16", "float32"),
@@ -164,8 +165,8 @@ def _compute_type(export: Translator) -> str:
 def _refusal(verdict: Verdict, request: Request) -> CheckFailed:
     checks = "\n".join(f"  {'    ' if check.passed else 'NOT '}{check.text}" for check in verdict.checks)
     differences = "\n".join(verdict.differences)
-    number = len(verdict.sample.sources)
-    message = f"the export does not translate as the original does, on {number:,} sentences of {verdict.sample.name}"
+    where = f"{plural(len(verdict.sample.sources), 'sentence')} of {verdict.sample.name}"
+    message = f"the export does not translate as the original does, on {where}"
     hint = f"nothing was written to {request.out}; try --quantization float32, or more --sentences"
     return CheckFailed(f"{message}\n{checks}\n{differences}", hint)
 
