@@ -21,7 +21,7 @@ from fault_live import LiveRun, Typed
 from fault_records import Entry, longest_pause, num_missing
 
 PAUSE_SECONDS = 1.0  # between two steps; more is no pace but a pause
-ORPHAN_SECONDS = 45.0
+ORPHAN_SECONDS = 75.0  # the far side of a session hears for a minute that nobody is there
 KEPT_NAMES = re.compile(r"\.((controller|agent\.\w+)\.)?lock")
 LOST_STATE = "exchange starts anew"
 DEFECTS = ("Traceback (most recent call last)", "this is a defect of Dragoman")
@@ -116,8 +116,12 @@ def _problems(live: LiveRun, done: Injected, line: dict[str, Any]) -> list[str]:
 
 
 def _may_go_back(live: LiveRun, done: Injected) -> bool:
-    """A damaged checkpoint has copies elsewhere as long as there are other hosts."""
-    return KINDS[done.fault.kind].needs_checkpoint and len(live.living) == 1
+    """A checkpoint that is damaged, or lost with its host, has copies on the other hosts of its attempt, if any."""
+    kind = KINDS[done.fault.kind]
+    before = [event for event in live.records.starts_since(0.0) if event.time <= done.moment]
+    members = before[-1].fields["detail"].get("hosts", []) if before else []
+    others = {host for host in members if host in live.living} - {done.host}
+    return (kind.needs_checkpoint or kind.loses_host) and not others
 
 
 def _signs_missing(live: LiveRun, done: Injected) -> list[str]:
