@@ -31,7 +31,7 @@ def demo(
 ) -> None:
     """The whole job on the embedded corpus: prepare, train, evaluate, translate, report."""
     from dragoman.commands.evaluate import evaluate
-    from dragoman.commands.export import To, export
+    from dragoman.commands.export import Quantization, To, export
     from dragoman.commands.prepare import prepare
     from dragoman.commands.report import report
     from dragoman.commands.train import train
@@ -61,7 +61,7 @@ def demo(
     report(run)
     say(f"export: a model to ship, compared with the original -> {model}")
     _remove_old(model)
-    export(str(run), To.ctranslate2, out=model)
+    export(str(run), To.ctranslate2, out=model, quantization=Quantization.float32)  # so small a model feels int8
     typer.echo(
         f"\nDone in {format_seconds(time.monotonic() - start)}. These are synthetic sentences: the score tells that "
         "the machinery works and is not comparable with any published one.\n"
