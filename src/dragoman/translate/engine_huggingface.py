@@ -55,8 +55,7 @@ class HuggingFaceEngine:
         repeated = [source for source in sources for _ in range(times)]
         forced = [len(prefix) for prefix in prefixes for _ in range(times)] if prefixes else [0] * len(rows)
         totals = self._scores(repeated, rows, forced, is_search=True)
-        beam = 1 if options.sampling else options.beam
-        found = [_found(row, total, beam, options) for row, total in zip(rows, totals, strict=True)]
+        found = [_found(row, total, options) for row, total in zip(rows, totals, strict=True)]
         groups = (found[first : first + times] for first in range(0, len(found), times))
         return [sorted(group, key=lambda each: -each.score)[: options.num_best] for group in groups]
 
@@ -172,9 +171,7 @@ def _parts(rows: Sequence[Sequence[int]]) -> Iterator[slice]:
     return (slice(first, first + size) for first in range(0, len(rows), size))
 
 
-def _found(row: list[int], total: float, beam: int, options: SearchOptions) -> Found:
-    """As our own search counts: greedy search has the end in the length, beam search has not."""
-    has_end = row[-1] == EOS_ID
-    ids = row[:-1] if has_end else row
-    length = len(row) if beam == 1 else len(ids)
-    return Found(ids, total / length**options.length_penalty)
+def _found(row: list[int], total: float, options: SearchOptions) -> Found:
+    """As our own search counts: the end is in the length."""
+    ids = row[:-1] if row[-1] == EOS_ID else row
+    return Found(ids, total / len(row) ** options.length_penalty)

@@ -22,7 +22,7 @@ def write_huggingface(
 
 
 def generation_config(decode: DecodeConfig, max_positions: int) -> Any:
-    """Makes `generate` search as we do, but that it counts the end of a sentence in its length."""
+    """Makes `generate` search as we do."""
     from transformers import GenerationConfig
 
     return GenerationConfig(
