@@ -15,6 +15,7 @@ from dragoman.dist.world import pick_device
 from dragoman.errors import DragomanError
 from dragoman.model.found import Found, SearchOptions
 from dragoman.translate.export_folder import EXPORT_AGAIN, ExportFolder
+from dragoman.translate.progress_bars import without_progress_bars
 
 SCORED_TOKENS = 1_024  # at once: each has a number for every piece of the vocabulary
 
@@ -129,7 +130,8 @@ class _Prefixes(LogitsProcessor):
 
 def _load(export: ExportFolder, device: str | None) -> Any:
     try:
-        model: Any = AutoModelForSeq2SeqLM.from_pretrained(export.path, local_files_only=True, use_safetensors=True)
+        with without_progress_bars():
+            model: Any = AutoModelForSeq2SeqLM.from_pretrained(export.path, local_files_only=True, use_safetensors=True)
         place = pick_device() if device is None else torch.empty(0, device=device).device
     except (AssertionError, RuntimeError):
         raise DragomanError(f"there is no device {device!r} here", "use cpu, or cuda where there is a GPU") from None

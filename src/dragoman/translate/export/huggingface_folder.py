@@ -8,6 +8,7 @@ from dragoman.data.vocab import BOS_ID, EOS_ID, PAD_ID, Vocab
 from dragoman.model.transformer import Transformer
 from dragoman.translate.export.huggingface import to_huggingface
 from dragoman.translate.export.tokenizer import write_tokenizer
+from dragoman.translate.progress_bars import without_progress_bars
 
 
 def write_huggingface(
@@ -17,7 +18,8 @@ def write_huggingface(
     if quantization == "float16":
         stock = stock.half()
     stock.generation_config = generation_config(decode, model.config.max_positions)
-    stock.save_pretrained(folder)
+    with without_progress_bars():
+        stock.save_pretrained(folder)
     write_tokenizer(vocab, folder, model.config.max_positions)
 
 
