@@ -15,6 +15,7 @@ from dragoman.dist.world import pick_device
 from dragoman.errors import DragomanError
 from dragoman.model.found import Found, SearchOptions
 from dragoman.translate.export_folder import EXPORT_AGAIN, ExportFolder
+from dragoman.translate.progress_bars import without_progress_bars
 
 SCORED_TOKENS = 1_024  # at once: each has a number for every piece of the vocabulary
 
@@ -55,8 +56,7 @@ class HuggingFaceEngine:
         repeated = [source for source in sources for _ in range(times)]
         forced = [len(prefix) for prefix in prefixes for _ in range(times)] if prefixes else [0] * len(rows)
         totals = self._scores(repeated, rows, forced, is_search=True)
-        beam = 1 if options.sampling else options.beam
-        found = [_found(row, total, beam, options) for row, total in zip(rows, totals, strict=True)]
+        found = [_found(row, total, options) for row, total in zip(rows, totals, strict=True)]
         groups = (found[first : first + times] for first in range(0, len(found), times))
         return [sorted(group, key=lambda each: -each.score)[: options.num_best] for group in groups]
 
@@ -130,7 +130,8 @@ class _Prefixes(LogitsProcessor):
 
 def _load(export: ExportFolder, device: str | None) -> Any:
     try:
-        model: Any = AutoModelForSeq2SeqLM.from_pretrained(export.path, local_files_only=True, use_safetensors=True)
+        with without_progress_bars():
+            model: Any = AutoModelForSeq2SeqLM.from_pretrained(export.path, local_files_only=True, use_safetensors=True)
         place = pick_device() if device is None else torch.empty(0, device=device).device
     except (AssertionError, RuntimeError):
         raise DragomanError(f"there is no device {device!r} here", "use cpu, or cuda where there is a GPU") from None
@@ -172,9 +173,7 @@ def _parts(rows: Sequence[Sequence[int]]) -> Iterator[slice]:
     return (slice(first, first + size) for first in range(0, len(rows), size))
 
 
-def _found(row: list[int], total: float, beam: int, options: SearchOptions) -> Found:
-    """As our own search counts: greedy search has the end in the length, beam search has not."""
-    has_end = row[-1] == EOS_ID
-    ids = row[:-1] if has_end else row
-    length = len(row) if beam == 1 else len(ids)
-    return Found(ids, total / length**options.length_penalty)
+def _found(row: list[int], total: float, options: SearchOptions) -> Found:
+    """As our own search counts: the end is in the length."""
+    ids = row[:-1] if row[-1] == EOS_ID else row
+    return Found(ids, total / len(row) ** options.length_penalty)

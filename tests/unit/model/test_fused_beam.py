@@ -163,7 +163,7 @@ def test_the_log_is_read_back_along_the_parents():
         ]
     )
     (found,) = read_log(log, 1, EOS_ID, SearchOptions(2, 1.0, 3, 3))
-    assert [(each.ids, each.score) for each in found] == [([10, 21], -1.5), ([11, 20, 30], -2.0), ([11], -3.0)]
+    assert [(each.ids, each.score) for each in found] == [([10, 21], -1.0), ([11], -1.5), ([11, 20, 30], -2.0)]
     (found,) = read_log(log, 1, EOS_ID, SearchOptions(2, 0.0, 3, 2))  # of equals the one that was there first
     assert [(each.ids, each.score) for each in found] == [([11], -3.0), ([10, 21], -3.0)]
     assert read_log(np.zeros((3, len(FIELDS), 2, 2), dtype=np.int32), 2, EOS_ID, SearchOptions(2)) == [[], []]

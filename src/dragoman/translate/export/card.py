@@ -19,8 +19,7 @@ USES = {
     "ctranslate2": "`python example.py < text` translates line by line. It needs `pip install ctranslate2 "
     "sentencepiece` and nothing of Dragoman.",
     "huggingface": "`python example.py < text` translates line by line. It needs `pip install transformers torch` and "
-    "nothing of Dragoman. `generate` counts the end of a sentence in its length, Dragoman does not: of two "
-    "translations that score nearly alike they may choose different ones.",
+    "nothing of Dragoman.",
 }
 LIBRARIES = {"ctranslate2": "ctranslate2", "huggingface": "transformers"}
 

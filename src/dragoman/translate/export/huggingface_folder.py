@@ -8,6 +8,7 @@ from dragoman.data.vocab import BOS_ID, EOS_ID, PAD_ID, Vocab
 from dragoman.model.transformer import Transformer
 from dragoman.translate.export.huggingface import to_huggingface
 from dragoman.translate.export.tokenizer import write_tokenizer
+from dragoman.translate.progress_bars import without_progress_bars
 
 
 def write_huggingface(
@@ -17,12 +18,13 @@ def write_huggingface(
     if quantization == "float16":
         stock = stock.half()
     stock.generation_config = generation_config(decode, model.config.max_positions)
-    stock.save_pretrained(folder)
+    with without_progress_bars():
+        stock.save_pretrained(folder)
     write_tokenizer(vocab, folder, model.config.max_positions)
 
 
 def generation_config(decode: DecodeConfig, max_positions: int) -> Any:
-    """Makes `generate` search as we do, but that it counts the end of a sentence in its length."""
+    """Makes `generate` search as we do."""
     from transformers import GenerationConfig
 
     return GenerationConfig(
