@@ -54,12 +54,21 @@ def test_exact_exports_have_three_limits(export, failed):
     assert verdict.passed == (not failed)
 
 
+def mixed(number: int) -> list[str]:
+    """Fewer lines wrong than every second of twenty, and others."""
+    return [a if i % 2 == 0 or i > number else b for i, (a, b) in enumerate(zip(REFERENCES, spoiled(20), strict=True))]
+
+
 def test_quantized_exports_are_judged_by_bleu_alone():
     (check,) = judge(SAMPLE, Outputs(REFERENCES), Outputs(spoiled(20))).checks
     assert not check.passed
     assert check.value < -0.2
     better = judge(SAMPLE, Outputs(spoiled(20)), Outputs(REFERENCES))
-    assert not better.passed, "another model that happens to score better is another model"
+    assert not better.passed, "beyond chance, a model that scores better is another model"
+    worse_here_better_there = [a if i % 2 else b for i, (a, b) in enumerate(zip(REFERENCES, spoiled(20), strict=True))]
+    by_chance = judge(SAMPLE, Outputs(worse_here_better_there), Outputs(mixed(15)))
+    assert by_chance.comparison.bleu.delta > 0.2
+    assert by_chance.passed
 
 
 def test_a_nan_among_good_scores_is_found_wherever_it_stands():
