@@ -1,4 +1,4 @@
-"""Exports as tests and benchmarks need them: written by the converter alone, without the checks of `dragoman export`."""
+"""Exports as tests need them: written by the converter alone, without the checks of `dragoman export`."""
 
 import json
 import shutil
