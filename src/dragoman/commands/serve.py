@@ -32,8 +32,17 @@ def serve(
     max_characters: Annotated[int, typer.Option(min=1, help="Characters of one request.")] = 100_000,
     timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time for a request.")] = 30.0,
     browser: Annotated[bool, typer.Option("--browser", help="Open the page in the web browser.")] = False,
+    bench: Annotated[
+        bool, typer.Option("--bench", help="Measure instead: this server beside CTranslate2 alone, as JSON.")
+    ] = False,
+    bench_source: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --bench: sentences, one a line.")
+    ] = None,
 ) -> None:
     """Serve models over HTTP until Ctrl-C."""
+    if bench:
+        _bench(models[0], bench_source, threads, device)
+        return
     from dragoman.web.listening import listen
     from dragoman.web.serve.keys import Keys, read_keys
     from dragoman.web.serve.limits import Limits
@@ -59,3 +68,13 @@ def serve(
             webbrowser.open(address)
 
     run(Service(opened, limits, keys, rate, metrics), listening, host, cors or [], say)
+
+
+def _bench(model: str, source: Path | None, threads: int | None, device: str | None) -> None:
+    import json
+
+    from dragoman.web.serve.bench import bench
+
+    given = (("--threads", threads), ("--device", device))
+    options = [str(part) for name, value in given if value is not None for part in (name, value)]
+    typer.echo(json.dumps(bench(model, source, options, threads, device)))
