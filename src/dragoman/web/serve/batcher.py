@@ -116,10 +116,7 @@ class Batcher:
 
     def drop(self, job: Job) -> None:
         """Nobody wants it any more: what waits of it is not translated."""
-        with self._changed:
-            if job in self._jobs:
-                self._jobs.remove(job)
-                self._count(job, -1)
+        self._remove(job)
         job.future.cancel()
 
     def abandon(self) -> None:
@@ -139,26 +136,38 @@ class Batcher:
         for worker in self._workers:
             worker.join(seconds)
 
+    def _remove(self, job: Job) -> None:
+        with self._changed:
+            if job in self._jobs:
+                self._jobs.remove(job)
+                self._count(job, -1)
+
     def _count(self, job: Job, sign: int) -> None:
         self.num_waiting += sign * job.num_waiting
         self._waiting_characters += sign * job.waiting_characters
 
     def _work(self) -> None:
         while batch := self._next():
-            jobs = {job for job, _ in batch}
             start = time.monotonic()
-            try:
-                results = self._translate([job.sentences[place] for job, place in batch], batch[0][0].wanted)
-            except Exception as error:  # whatever it is, others shall still be served
-                for job in jobs:
-                    self.drop(job)
-                    _fail(job, error)
-            else:
-                self._deliver(batch, results)
-                self._note_speed(len(batch), time.monotonic() - start)
-                self._on_batch(len(batch))
+            self._run(batch)
+            self._note_speed(len(batch), time.monotonic() - start)
+            self._on_batch(len(batch))
             with self._changed:
-                self._running -= jobs - set(self._jobs)
+                self._running -= {job for job, _ in batch} - set(self._jobs)
+
+    def _run(self, batch: list[tuple[Job, int]]) -> None:
+        try:
+            results = self._translate([job.sentences[place] for job, place in batch], batch[0][0].wanted)
+        except Exception as error:  # whatever it is, others shall still be served
+            jobs = list(dict.fromkeys(job for job, _ in batch))
+            if len(jobs) > 1:
+                for job in jobs:
+                    self._run([entry for entry in batch if entry[0] is job])
+            else:
+                self._remove(jobs[0])
+                _fail(jobs[0], error)
+        else:
+            self._deliver(batch, results)
 
     def _next(self) -> list[tuple[Job, int]] | None:
         """Blocks until there is something to do; None when there will be nothing more."""
