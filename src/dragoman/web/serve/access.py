@@ -3,7 +3,6 @@
 import json
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,17 +23,10 @@ def write_line(entry: dict[str, Any]) -> None:
 class Access:
     """ASGI, outside of everything else."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        metrics: Metrics,
-        paths: frozenset[str],
-        write: Callable[[dict[str, Any]], None] = write_line,
-    ) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, paths: frozenset[str]) -> None:
         self._app = app
         self._metrics = metrics
         self._paths = paths
-        self._write = write
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -63,7 +55,7 @@ class Access:
         self._metrics.count_request(
             "/static" if is_static else path if path in self._paths else "other", status, seconds
         )
-        self._write(
+        write_line(
             {
                 "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
                 "client": (scope.get("client") or ("",))[0],

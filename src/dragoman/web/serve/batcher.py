@@ -69,7 +69,7 @@ class Batcher:
         self._limits = limits
         self._on_batch = on_batch
         self._jobs: deque[Job] = deque()
-        self._running: set[Job] = set()
+        self._unfinished: set[Job] = set()
         self._changed = threading.Condition()
         self._is_closed = False
         self._seconds_per_sentence: float | None = None  # lately, of all workers together
@@ -110,8 +110,10 @@ class Batcher:
                 raise Problem(503, "the server is ending", 5)
             self.check_room(len(sentences))
             self._jobs.append(job)
+            self._unfinished.add(job)
             self._count(job, 1)
             self._changed.notify()
+        job.future.add_done_callback(lambda _: self._unfinished.discard(job))
         return job
 
     def drop(self, job: Job) -> None:
@@ -122,7 +124,7 @@ class Batcher:
     def abandon(self) -> None:
         """Whoever still waits is told that the server ends."""
         with self._changed:
-            jobs = {*self._jobs, *self._running}
+            jobs = list(self._unfinished)
             self._jobs.clear()
             self.num_waiting = self._waiting_characters = 0
         for job in jobs:
@@ -148,16 +150,15 @@ class Batcher:
 
     def _work(self) -> None:
         while batch := self._next():
-            start = time.monotonic()
             self._run(batch)
-            self._note_speed(len(batch), time.monotonic() - start)
-            self._on_batch(len(batch))
-            with self._changed:
-                self._running -= {job for job, _ in batch} - set(self._jobs)
 
     def _run(self, batch: list[tuple[Job, int]]) -> None:
+        start = time.monotonic()
         try:
             results = self._translate([job.sentences[place] for job, place in batch], batch[0][0].wanted)
+            self._note_speed(len(batch), time.monotonic() - start)
+            self._on_batch(len(batch))
+            self._deliver(batch, results)
         except Exception as error:  # whatever it is, others shall still be served
             jobs = list(dict.fromkeys(job for job, _ in batch))
             if len(jobs) > 1:
@@ -166,8 +167,6 @@ class Batcher:
             else:
                 self._remove(jobs[0])
                 _fail(jobs[0], error)
-        else:
-            self._deliver(batch, results)
 
     def _next(self) -> list[tuple[Job, int]] | None:
         """Blocks until there is something to do; None when there will be nothing more."""
@@ -198,7 +197,6 @@ class Batcher:
         others = [job for job in self._jobs if job not in served]
         again = [job for job in self._jobs if job in served and job.num_waiting]
         self._jobs = deque([*others, *again])
-        self._running |= served
 
     def _deliver(self, batch: list[tuple[Job, int]], results: list[Best]) -> None:
         finished: list[Job] = []
