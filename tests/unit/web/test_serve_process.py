@@ -88,13 +88,13 @@ def test_ready_without_torch(start_server):
 def test_what_is_being_translated_is_finished(start_server, number):
     served = start_server()
     answers = []
-    asking = threading.Thread(target=lambda: answers.append(post(served.address, asked(LONG, alternatives=3))))
+    asking = threading.Thread(target=lambda: answers.append(post(served.address, asked(f"{TEXT} " * 150))))
     asking.start()
     wait_for_queue(served)
     assert served.end(number) == 0
     asking.join()
     status, _, answer = answers[0]
-    assert status == 200 and answer["translatedText"].count(".") >= 1
+    assert status == 200 and answer["translatedText"]
     with pytest.raises(OSError):
         socket.create_connection(("127.0.0.1", served.port), timeout=5)
 
