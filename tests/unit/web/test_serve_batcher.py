@@ -132,11 +132,12 @@ def test_no_more_waits_than_can_be_done_in_time(make, held):
     job = occupy(batcher, held)
     time.sleep(0.1)
     held.go()
-    job.future.result(10)  # 0.1 s a sentence: five in half a second, but a batch is always taken
+    job.future.result(10)  # 0.1 s a sentence: five in half a second, of which one is under way
     occupy(batcher, held)
-    batcher.submit(["a"] * BATCH_SENTENCES, Wanted())
+    batcher.submit(["a"] * 2, Wanted())
+    batcher.submit(["a"], Wanted())
     with pytest.raises(Problem) as refused:
-        batcher.submit(["b"], Wanted())
+        batcher.submit(["b"] * 2, Wanted())
     assert refused.value.status == 429
 
 

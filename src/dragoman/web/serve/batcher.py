@@ -74,6 +74,7 @@ class Batcher:
         self._is_closed = False
         self._seconds_per_sentence: float | None = None  # lately, of all workers together
         self.num_waiting = 0
+        self._num_running = 0
         self._waiting_characters = 0
         self._workers = [threading.Thread(target=self._work, daemon=True) for _ in range(num_workers)]
         for worker in self._workers:
@@ -82,18 +83,15 @@ class Batcher:
     def check_room(self, num_sentences: int = 1) -> None:
         """Raises 429 where so many more would wait too long, or take too much memory."""
         if self.num_waiting and (
-            self.num_waiting + num_sentences > self._room
+            self.num_waiting + num_sentences > self._limits.max_queue
             or self._waiting_characters > self._limits.max_waiting_characters
+            or self._seconds_until_done(num_sentences) > self._limits.timeout_seconds / 2
         ):
             raise Problem(429, "too many sentences are waiting; try again later", self.retry_seconds)
 
-    @property
-    def _room(self) -> float:
-        """What can be translated in half of the time that a request has: it needs the rest when others come."""
-        if self._seconds_per_sentence is None:
-            return self._limits.max_queue
-        in_time = self._limits.timeout_seconds / 2 / self._seconds_per_sentence
-        return min(self._limits.max_queue, max(in_time, BATCH_SENTENCES))
+    def _seconds_until_done(self, num_more: int) -> float:
+        """Half of a request's time is spared for those who come while it waits."""
+        return (self.num_waiting + self._num_running + num_more) * (self._seconds_per_sentence or 0.0)
 
     @property
     def retry_seconds(self) -> float:
@@ -151,6 +149,8 @@ class Batcher:
     def _work(self) -> None:
         while batch := self._next():
             self._run(batch)
+            with self._changed:
+                self._num_running -= len(batch)
 
     def _run(self, batch: list[tuple[Job, int]]) -> None:
         start = time.monotonic()
@@ -189,6 +189,7 @@ class Batcher:
                 turn.append(job)
         self._to_the_end({job for job, _ in batch})
         self.num_waiting -= len(batch)
+        self._num_running += len(batch)
         self._waiting_characters -= num_characters
         return batch
 
