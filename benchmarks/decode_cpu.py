@@ -32,8 +32,8 @@ def main() -> None:
     import ctranslate2
     import torch
 
-    from dragoman.translate.ctranslate import to_ctranslate2
     from dragoman.translate.engine import BATCH_TOKENS
+    from dragoman.translate.export.ctranslate2 import to_ctranslate2
     from dragoman.translate.translator import Translator
 
     torch.set_num_threads(options.threads)
@@ -43,8 +43,8 @@ def main() -> None:
         run = options.run or random_model(options.recipe, options.data, folder / "random")
         max_length = 256 if options.run else 30
         ours = Translator(run)
-        vocab = ours._vocab
-        to_ctranslate2(ours._model, vocab, folder / "ct2")
+        vocab = ours.engine.vocab
+        to_ctranslate2(ours.engine.model, vocab, folder / "ct2")
         theirs = ctranslate2.Translator(str(folder / "ct2"), inter_threads=1, intra_threads=options.threads)
         pieces = [[vocab.pieces[i] for i in vocab.encode_source(line)[0]] for line in lines]
         settings = {"beam_size": options.beam, "max_decoding_length": max_length, "length_penalty": 1.0}
@@ -65,7 +65,7 @@ def main() -> None:
             {
                 "benchmark": "decode_cpu",
                 "model": str(options.run.name) if options.run else f"{options.recipe}, random weights",
-                "parameters": sum(p.numel() for p in ours._model.parameters()),
+                "parameters": sum(p.numel() for p in ours.engine.model.parameters()),
                 "sentences_per_second": {key: round(value, 1) for key, value in medians.items()},
                 "all_rounds": {key: [round(v, 1) for v in values] for key, values in rates.items()},
                 "ratio": round(medians["dragoman"] / medians["ctranslate2"], 2),

@@ -93,7 +93,7 @@ def real(options: argparse.Namespace) -> dict[str, Any]:
         result["same_as_cpu"] = round(same / len(cpu_texts), 4)
         if options.reference is not None:
             result["bleu_of_first_on_cpu"] = bleu(cpu_texts, references[: options.cpu], options.language)
-    parameters = sum(parameter.numel() for parameter in translator._model.parameters())
+    parameters = sum(parameter.numel() for parameter in translator.engine.model.parameters())
     return {"benchmark": "decode_gpu", "model": str(options.model), "parameters": parameters, **result}
 
 

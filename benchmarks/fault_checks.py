@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
+from dragoman.launch.control.channel import RETURN_SECONDS
 from dragoman.run.checkpoint_files import WEIGHTS, find_damage
 from dragoman.run.reader import read_manifest
 from fault_kinds import KINDS, Injected
@@ -20,7 +21,7 @@ from fault_live import LiveRun, Typed
 from fault_records import Entry, longest_pause, num_missing
 
 PAUSE_SECONDS = 1.0  # between two steps; more is no pace but a pause
-ORPHAN_SECONDS = 45.0
+ORPHAN_SECONDS = 75.0  # the far side of a session hears for a minute that nobody is there
 KEPT_NAMES = re.compile(r"\.((controller|agent\.\w+)\.)?lock")
 LOST_STATE = "exchange starts anew"
 DEFECTS = ("Traceback (most recent call last)", "this is a defect of Dragoman")
@@ -104,7 +105,7 @@ def _problems(live: LiveRun, done: Injected, line: dict[str, Any]) -> list[str]:
         problems.append("the attempt ended")
     if was_training and kind.exit_code is not None and kind.exit_code not in codes:
         problems.append(f"exit codes {codes}, not {kind.exit_code}")
-    if was_training and kind.exit_code is not None and line["lost_steps"]:
+    if was_training and kind.exit_code is not None and line["lost_steps"] and not _may_go_back(live, done):
         problems.append(f"told to leave, and lost {line['lost_steps']} steps")
     if live.has_min_hosts and codes and not kind.may_need_typing:
         problems.append("the command had to be typed again")
@@ -115,8 +116,12 @@ def _problems(live: LiveRun, done: Injected, line: dict[str, Any]) -> list[str]:
 
 
 def _may_go_back(live: LiveRun, done: Injected) -> bool:
-    """A damaged checkpoint has copies elsewhere as long as there are other hosts."""
-    return KINDS[done.fault.kind].needs_checkpoint and len(live.living) == 1
+    """A checkpoint that is damaged, or lost with its host, has copies on the other hosts of its attempt, if any."""
+    kind = KINDS[done.fault.kind]
+    before = [event for event in live.records.starts_since(0.0) if event.time <= done.moment]
+    members = before[-1].fields["detail"].get("hosts", []) if before else []
+    others = {host for host in members if host in live.living} - {done.host}
+    return (kind.needs_checkpoint or kind.loses_host) and not others
 
 
 def _signs_missing(live: LiveRun, done: Injected) -> list[str]:
@@ -183,10 +188,16 @@ def left_processes(live: LiveRun, patience_seconds: float) -> list[str]:
     live.end_disturbances()
     for host in live.cut_off:
         live.hosts.mend_link(host)
-    deadline = time.time() + patience_seconds
+    deadline = time.time() + patience_seconds + _calling_seconds(live)
     while (left := live.hosts.processes()) and time.time() < deadline:
         time.sleep(0.5)
     return sorted(words[:120] for words in left.values())
+
+
+def _calling_seconds(live: LiveRun) -> float:
+    """Who was cut off calls the controller for a while; where that host is dead, nobody tells it that the run is over."""
+    alive = {*live.living, *live.cut_off}
+    return RETURN_SECONDS if live.cut_off and live.hosts.names[0] not in alive else 0.0
 
 
 def left_files(live: LiveRun, host: str) -> list[str]:

@@ -11,7 +11,7 @@ from dragoman.data.vocab import Vocab
 from dragoman.hashing import file_sha256
 from dragoman.model.transformer import Transformer
 from dragoman.model.weights import load_weights
-from dragoman.translate.ctranslate import to_ctranslate2
+from dragoman.translate.export.ctranslate2 import to_ctranslate2
 from dragoman.translate.export_folder import NAME
 from dragoman.translate.model_folder import find_model
 

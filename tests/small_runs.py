@@ -16,8 +16,8 @@ from dragoman.cli import app, run_guarded
 from dragoman.config import Recipe
 from dragoman.recipe import load_recipe
 from dragoman.train.job import make_job
+from dragoman.train.rank import main
 from dragoman.train.stop import SIGNALS
-from dragoman.train.worker import main
 
 
 def tiny_recipe(*settings: str) -> Recipe:

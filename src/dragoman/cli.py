@@ -25,6 +25,7 @@ COMMANDS = {
     "stop": "End every worker of a run on every host; they save first.",
     "checkpoints": "List the checkpoints of a run, every byte verified.",
     "watch": "Show a run live: a page on this machine, or --terminal.",
+    "export": "Make a model to ship, for CTranslate2 or Hugging Face, checked against the original.",
     "evaluate": "Score a model: BLEU, chrF and TER with signature and confidence interval.",
     "translate": "Translate text, line by line.",
     "serve": "Serve models over HTTP: LibreTranslate's API and a page.",

@@ -154,7 +154,7 @@ def make_job(kitchen: Kitchen, name: str, *settings: str) -> str:
 def _train_with_slow_feed(job: str) -> None:
     os.environ |= environment(DRAGOMAN_HOST="a")
     from dragoman.train import feed
-    from dragoman.train.worker import leave, main
+    from dragoman.train.rank import leave, main
 
     quick = feed._step_input
 

@@ -5,7 +5,7 @@ import sys
 import torch
 
 from dragoman.dist.world import World
-from dragoman.train import worker
+from dragoman.train import rank, worker
 from dragoman.train.job import Job
 
 
@@ -17,6 +17,6 @@ def train(_job: Job, world: World) -> str:
 
 
 if __name__ == "__main__":
-    worker.train = train
+    rank.train = train
     worker.end_with_launcher()
-    worker.leave(worker.main(sys.argv[1]))
+    rank.leave(rank.main(sys.argv[1]))

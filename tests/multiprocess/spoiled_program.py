@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from dragoman.train import worker
+from dragoman.train import rank, worker
 from dragoman.train.optim import Optimizer
 from spoiled_steps import spoil
 
@@ -33,11 +33,11 @@ def main() -> int:
     with pytest.MonkeyPatch.context() as patches:
         spoil(patches, factor)
         patches.setattr(Optimizer, "update", noted)
-        code = worker.main(sys.argv[1])
+        code = rank.main(sys.argv[1])
     torch.save(flats[0].weights.clone(), f"{PLAN['weights']}.{RANK}")
     return code
 
 
 if __name__ == "__main__":
     worker.end_with_launcher()
-    worker.leave(main())
+    rank.leave(main())

@@ -55,4 +55,6 @@ def test_one_rank_without_numbers_rolls_all_back_and_poisons_nobody(train, setti
 def test_all_ranks_end_with_the_code_of_their_own(train):
     run, _ = train(DIVERGED, 7, 100, 9, "sync.method=dense")
     assert run.events_of("stopped")[-1].detail["reason"] == "diverged"
-    assert run.folder.pointed_step("last") == 4
+    # Saved as soon as it went back: a run that is killed now must not forget that it did.
+    assert run.folder.pointed_step("last") == 5
+    assert json.loads((run.folder.step_checkpoint(5) / "state.json").read_text())["rate_factor"] == 0.5

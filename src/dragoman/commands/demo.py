@@ -31,6 +31,7 @@ def demo(
 ) -> None:
     """The whole job on the embedded corpus: prepare, train, evaluate, translate, report."""
     from dragoman.commands.evaluate import evaluate
+    from dragoman.commands.export import To, export
     from dragoman.commands.prepare import prepare
     from dragoman.commands.report import report
     from dragoman.commands.train import train
@@ -38,8 +39,8 @@ def demo(
     if link is not None:
         _try_lab(link)
     start = time.monotonic()
-    data, run, exact_run = out / "data", out / "run", out / "exact-run"
-    say = _headings(5 if link is None else 6)
+    data, run, exact_run, model = out / "data", out / "run", out / "exact-run", out / "model"
+    say = _headings(6 if link is None else 7)
     say(f"prepare: English-German sentences from a grammar -> {data}")
     prepare("phrasebook", out=data)
     if link is None:
@@ -58,10 +59,14 @@ def demo(
     _translate_samples(run)
     say("report")
     report(run)
+    say(f"export: a model to ship, compared with the original -> {model}")
+    _remove_old(model)
+    export(str(run), To.ctranslate2, out=model)
     typer.echo(
         f"\nDone in {format_seconds(time.monotonic() - start)}. These are synthetic sentences: the score tells that "
         "the machinery works and is not comparable with any published one.\n"
-        f"  Open the report:            {(run / 'report.html').resolve().as_uri()}"
+        f"  Open the report:            {(run / 'report.html').resolve().as_uri()}\n"
+        f"  Open a translation page:    {_program()} serve {model} --browser"
     )
     if link is not None:
         typer.echo(
@@ -108,6 +113,14 @@ def _headings(count: int) -> Callable[[str], None]:
     """Each call says a heading with the next number."""
     numbers = iter(range(1, count + 1))
     return lambda text: typer.secho(f"\n{next(numbers)} of {count}  {text}", bold=True)
+
+
+def _remove_old(model: Path) -> None:
+    """Of a demo before this one: the run may have gone on since."""
+    from dragoman.translate.export_folder import is_export
+
+    if is_export(model):
+        shutil.rmtree(model)
 
 
 def _translate_samples(run: Path) -> None:

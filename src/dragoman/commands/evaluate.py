@@ -36,7 +36,7 @@ class Result:
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A run folder, or one of its checkpoints.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A run folder, one of its checkpoints, or an export.")],
     source: Annotated[Path | None, typer.Option(metavar="FILE", help="Text to translate, one sentence a line.")] = None,
     target: Annotated[Path | None, typer.Option(metavar="FILE", help="Its reference translation.")] = None,
     against: Annotated[str | None, typer.Option(metavar="MODEL", help="Compare with this model.")] = None,
@@ -93,15 +93,9 @@ def find_test_sets(
 
 
 def _read_files(source: Path, target: Path, target_language: str) -> TestSet:
-    from dragoman.config import DataConfig
-    from dragoman.data.corpus import Corpus, check_inputs
-    from dragoman.data.evalsets import read_eval_set
+    from dragoman.data.evalsets import read_text_pair
 
-    corpus = Corpus(name=source.name, source=source, target=target)
-    check_inputs([corpus])
-    # A published score is of the reference as it is, so it is not normalised.
-    config = DataConfig.model_validate({"normalization": "none"})
-    return TestSet(source.name, *read_eval_set(corpus, config), target_language)
+    return TestSet(source.name, *read_text_pair(source, target), target_language)
 
 
 def _run_folder(model: str) -> Path | None:
@@ -120,7 +114,7 @@ def _data_folder(model: str) -> Path:
     run = _run_folder(model)
     if run is None:
         if not Path(model).exists():
-            raise DragomanError(f"there is no model {model}", "name a run folder or one of its checkpoints")
+            raise DragomanError(f"there is no model {model}", "name a run folder, one of its checkpoints, or an export")
         raise DragomanError(f"{model} does not say which data it was trained on", GIVE_FILES)
     folder = Path(read_manifest(open_run_folder(run)).data.path)
     if not folder.is_dir():
@@ -132,7 +126,10 @@ def _target_language(model: str) -> str:
     """Needed only to cut words in languages without spaces, so not knowing it is no error."""
     from dragoman.run.folder import open_run_folder
     from dragoman.run.reader import read_manifest
+    from dragoman.translate.export_folder import is_export, read_info
 
+    if is_export(Path(model)):
+        return read_info(Path(model)).target_language
     run = _run_folder(model)
     return read_manifest(open_run_folder(run)).data.languages.partition("-")[2] if run else ""
 

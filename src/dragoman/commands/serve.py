@@ -11,7 +11,9 @@ PORT = 5000
 def serve(
     models: Annotated[
         list[str],
-        typer.Argument(metavar="MODEL...", help="Exports; one for every pair of languages.", show_default=False),
+        typer.Argument(
+            metavar="MODEL...", help="Exports, runs or checkpoints, one a pair of languages.", show_default=False
+        ),
     ],
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is reached from everywhere.")
@@ -43,7 +45,10 @@ def serve(
     if bench:
         _bench(models[0], bench_source, threads, device)
         return
+    from tempfile import TemporaryDirectory
+
     from dragoman.web.listening import listen
+    from dragoman.web.serve.conversion import as_export
     from dragoman.web.serve.keys import Keys, read_keys
     from dragoman.web.serve.limits import Limits
     from dragoman.web.serve.metrics import Metrics
@@ -57,7 +62,9 @@ def serve(
     rate = RateLimit(parse_rate(rate_limit) if rate_limit else None)
     listening = listen(host, port)
     metrics = Metrics()
-    opened = open_models(models, limits, device, threads, metrics.count_batch)
+    with TemporaryDirectory(prefix="dragoman-serve-") as folder:
+        exports = [as_export(model, Path(folder), typer.echo) for model in models]
+        opened = open_models(exports, limits, device, threads, metrics.count_batch)
 
     def say(address: str) -> None:
         typer.echo(f"{', '.join(model.name for model in opened.values())} on {address}")

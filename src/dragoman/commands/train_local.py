@@ -189,7 +189,8 @@ def nothing_left(order: Order, reached_limit: str | None) -> bool:
 def train_as_rank(order: Order) -> NoReturn:
     """torchrun or a scheduler started this process as one rank of many."""
     from dragoman.launch.local import CARD_VARIABLES, card_towards
-    from dragoman.train.worker import agree_on_job, end_with_launcher, leave, run_rank
+    from dragoman.train.rank import agree_on_job, leave, run_rank
+    from dragoman.train.worker import end_with_launcher
 
     address = socket.gethostbyname(os.environ["MASTER_ADDR"])
     for name in CARD_VARIABLES:

@@ -10,7 +10,7 @@ import numpy as np
 from dragoman.config import DataConfig
 from dragoman.data import clean, shuffle
 from dragoman.data.chunk import split_lines
-from dragoman.data.corpus import Corpus, read_chunks
+from dragoman.data.corpus import Corpus, check_inputs, read_chunks
 from dragoman.data.shuffle import NUM_BUCKETS, Pairs
 from dragoman.errors import DragomanError
 
@@ -28,6 +28,13 @@ def read_eval_set(corpus: Corpus, config: DataConfig) -> tuple[list[str], list[s
     if not sources:
         raise DragomanError(f"the evaluation set {corpus.source} is empty", "give one sentence a line")
     return sources, targets
+
+
+def read_text_pair(source: Path, target: Path) -> tuple[list[str], list[str]]:
+    """Two files to score a model on. A published score is of the reference as it is, so nothing is normalised."""
+    corpus = Corpus(name=source.name, source=source, target=target)
+    check_inputs([corpus])
+    return read_eval_set(corpus, DataConfig.model_validate({"normalization": "none"}))
 
 
 def hold_out(chunks: list[Path], config: DataConfig, num_sets: int) -> list[Pairs]:

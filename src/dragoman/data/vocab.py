@@ -6,6 +6,7 @@ The only file that talks to SentencePiece. Knows lines and ids, never corpora or
 import io
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +26,22 @@ SPACE = "▁"
 
 _SPACED_LETTER = r"[^\W\u0590-\U0010ffff]"  # Latin, Greek, Cyrillic, Armenian letters and digits
 _SPECIAL_PIECES = ("<s>", "<pad>", "</s>", "<unk>")
-_CONTROL, _UNKNOWN, _USER_DEFINED = 3, 2, 4  # SentencePiece's piece types
+_NORMAL, _CONTROL, _UNKNOWN, _USER_DEFINED = 1, 3, 2, 4  # SentencePiece's piece types
+_ALGORITHMS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
+
+
+@dataclass(frozen=True)
+class VocabRules:
+    """How SentencePiece cuts text, for those who must do it without SentencePiece."""
+
+    algorithm: str  # bpe, unigram, word, char
+    scores: list[float]
+    is_text: list[bool]  # made by cutting: not a byte, not a symbol
+    user_defined: list[str]  # found as they stand, before anything is cut
+    has_bytes: bool
+    characters_map: bytes  # what is replaced before cutting; empty: nothing
+    adds_prefix: bool  # a space in front of the first word
+    is_suffix: bool  # spaces belong to the word before
 
 
 class Vocab:
@@ -103,6 +119,21 @@ class Vocab:
             and rules.escape_whitespaces
             and proto.trainer_spec.byte_fallback
             and not any(SPACE in piece[1:] for piece in self.pieces)
+        )
+
+    @cached_property
+    def rules(self) -> VocabRules:
+        proto = _parse(self.path.read_bytes(), self.path)
+        trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
+        return VocabRules(
+            algorithm=_ALGORITHMS.get(trainer.model_type, "unknown"),
+            scores=[entry.score for entry in proto.pieces],
+            is_text=[entry.type == _NORMAL for entry in proto.pieces],
+            user_defined=[entry.piece for entry in proto.pieces if entry.type == _USER_DEFINED],
+            has_bytes=trainer.byte_fallback,
+            characters_map=normalizer.precompiled_charsmap,
+            adds_prefix=normalizer.add_dummy_prefix,
+            is_suffix=trainer.treat_whitespace_as_suffix,
         )
 
     @cached_property

@@ -1,6 +1,6 @@
 """Beam search (beam 1: greedy) with the scores and the stopping rule of CTranslate2.
 
-A hypothesis scores the sum of its log-probabilities over length^alpha. A sentence is
+A hypothesis scores the sum of its log-probabilities over length^alpha, its end included. A sentence is
 done when it has as many finished hypotheses as the beam is wide (with alpha 0: when its best beam finished).
 On a GPU that runs the fused kernels it is theirs, in `fused.decoding`; here is the one that runs everywhere.
 Shape letters: B sentences still open, K beam, C candidates (2K), V vocabulary.
@@ -204,8 +204,7 @@ def _harvest(
         words = history_BKP[b, int(beams_BC[b, k])].tolist()
         if not ends_BC[b, k]:
             words.append(int(words_BC[b, k]))
-        # CTranslate2's greedy search counts EOS in the length, its beam search does not.
-        length = len(words) + int(beam == 1 and bool(ends_BC[b, k]))
+        length = len(words) + int(ends_BC[b, k])  # EOS counts, as in CTranslate2
         still_open[b].finished.append(Found(words, float(scores_BC[b, k]) / length**options.length_penalty))
         still_open[b].top_finished |= k == 0
     return kept_BK

@@ -131,6 +131,7 @@ def train(job: Job, world: World) -> str:
             recorder.catch_up(meter.take(wait=True), sync.settle())
             inputs.close()
             reason = roll_back(streak, progress, checkpoints, recorder)
+            save_timer.hurry()  # half the rate, and that going back was tried
             inputs = feed(plan, world, range(progress.step + 1, recipe.train.max_steps + 1), passes.piece)
             passes.refresh()
 

@@ -25,8 +25,9 @@ from dragoman.train.optim import Optimizer
 from dragoman.train.passes import make_passes
 from dragoman.train.profile import measure_compute
 from dragoman.train.profile_task import MARK, ProfileTask, read_task
+from dragoman.train.rank import as_rank, leave
 from dragoman.train.synthetic import SyntheticShard
-from dragoman.train.worker import as_rank, end_with_launcher, leave
+from dragoman.train.worker import end_with_launcher
 
 
 def main(argument: str) -> int:

@@ -49,7 +49,12 @@ class SaveTimer:
         self.reset()
 
     def is_due(self) -> bool:
-        return self._seconds > 0 and time.monotonic() - self._since >= self._seconds
+        return self._is_hurried or (self._seconds > 0 and time.monotonic() - self._since >= self._seconds)
+
+    def hurry(self) -> None:
+        """There is something that must not be lost: the next step is saved."""
+        self._is_hurried = True
 
     def reset(self) -> None:
+        self._is_hurried = False
         self._since = time.monotonic()

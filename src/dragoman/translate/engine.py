@@ -11,6 +11,7 @@ from dragoman.config import DecodeConfig
 from dragoman.data.vocab import Vocab
 from dragoman.model.found import Found, SearchOptions
 from dragoman.translate.export_folder import ExportFolder, is_export, open_export
+from dragoman.translate.libraries import require_library
 from dragoman.translate.model_folder import find_model
 
 BATCH_TOKENS = 4_096  # source tokens x beam: larger batches gain little and wait for their longest sentence
@@ -56,9 +57,11 @@ def open_engine(model: str | Path, device: str | None = None, threads: int | Non
 
 def open_export_engine(export: ExportFolder, device: str | None = None, threads: int | None = None) -> Engine:
     if export.info.format == "huggingface":
+        require_library("transformers", f"{export.path}, an export for Hugging Face,")
         from dragoman.translate.engine_huggingface import HuggingFaceEngine
 
         return HuggingFaceEngine(export, device, threads)
+    require_library("ctranslate2", f"{export.path}, an export for CTranslate2,")
     from dragoman.translate.engine_ctranslate2 import CTranslate2Engine
 
     return CTranslate2Engine(export, device, threads)

@@ -44,6 +44,8 @@ class CTranslate2Engine:
             num_hypotheses=options.num_best,
             return_scores=True,
             return_attention=options.attention,
+            # With several sentences in a beam search, the first row of attention is another sentence's (4.8.4).
+            max_batch_size=1 if options.attention and options.beam > 1 else 0,
             **_beam_or_drawn(options),
         )
         return [self._found(result, len(source)) for result, source in zip(results, sources, strict=True)]

@@ -34,6 +34,7 @@ class Origin(_Strict):
     run: str | None = None  # its name, not its path: the folder may go anywhere
     step: int | None = None
     num_averaged: int = 1
+    has_changed_weights: bool = False  # not the bytes that the run wrote, and somebody insisted
 
 
 class ExportInfo(_Strict):

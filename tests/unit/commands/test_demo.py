@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from dragoman.commands import demo, evaluate, prepare, report, train
+from dragoman.commands import demo, evaluate, export, prepare, report, train
 from dragoman.launch.lab import foreground, lab
 from dragoman.launch.lab.requirements import LabUnavailable
 
@@ -34,14 +34,27 @@ def steps(monkeypatch, tmp_path) -> list[str]:
     monkeypatch.setattr(lab, "open_lab", open_lab)
     monkeypatch.setattr(foreground, "run_in_lab", run_in_lab)
     monkeypatch.setattr(demo, "_translate_samples", lambda run: done.append("translate"))
-    for module, name in ((prepare, "prepare"), (train, "train"), (evaluate, "evaluate"), (report, "report")):
+    modules = {"prepare": prepare, "train": train, "evaluate": evaluate, "report": report, "export": export}
+    for name, module in modules.items():
         monkeypatch.setattr(module, name, lambda *_, name=name, **__: done.append(name))
     return done
 
 
-def test_without_a_link_it_trains_here(steps):
+def test_without_a_link_it_trains_here(steps, capsys):
     demo.demo()
-    assert steps == ["prepare", "train", "evaluate", "translate", "report"]
+    assert steps == ["prepare", "train", "evaluate", "translate", "report", "export"]
+    assert "serve demo/model --browser" in capsys.readouterr().out
+
+
+def test_the_model_of_an_earlier_demo_is_replaced_and_nothing_else(steps, tmp_path):
+    (tmp_path / "demo/model").mkdir(parents=True)
+    (tmp_path / "demo/model/model.json").touch()
+    demo.demo()
+    assert not (tmp_path / "demo/model").exists()
+    (tmp_path / "demo/model").mkdir()
+    (tmp_path / "demo/model/notes.txt").touch()
+    demo.demo()
+    assert (tmp_path / "demo/model/notes.txt").exists()
 
 
 def test_with_a_link_it_trains_on_two_emulated_hosts(steps, tmp_path):
@@ -50,7 +63,7 @@ def test_with_a_link_it_trains_on_two_emulated_hosts(steps, tmp_path):
     assert steps[:3] == ["lab of 1 in None", "prepare", "lab of 2 in out"]
     assert steps[3].startswith(f"{trained} {tmp_path}/out/exact-run --set sync.method=dense"), "the usual way first"
     assert steps[4:6] == ["report", "lab of 2 in out"]
-    assert steps[6:] == [f"{trained} {tmp_path}/out/run", "evaluate", "translate", "report"]
+    assert steps[6:] == [f"{trained} {tmp_path}/out/run", "evaluate", "translate", "report", "export"]
 
 
 def test_a_training_that_failed_ends_the_demo_with_its_code(steps, monkeypatch):

@@ -14,6 +14,7 @@ from dragoman.model.incremental import IncrementalDecoder
 from dragoman.model.layout import Layout
 from dragoman.model.search import SearchOptions, search
 from dragoman.model.transformer import Transformer, initialize
+from lively_models import lively_model
 
 CPU = torch.device("cpu")
 SOURCES = [[5, 9, 4, EOS_ID], [7, EOS_ID], [6, 6, 8, 9, 4, 5, 7, EOS_ID]]
@@ -60,14 +61,17 @@ def test_a_wide_beam_finds_the_best_of_all_translations():
     source, max_length = [5, 4, 6, EOS_ID], 3
     words = [word for word in range(7) if word != EOS_ID]
     scored = [
-        (log_probability(model, source, sequence, ends=length < max_length) / length, list(sequence))
+        (log_probability(model, source, sequence, ends=length < max_length), list(sequence))
         for length in range(1, max_length + 1)
         for sequence in itertools.product(words, repeat=length)
     ]
     found = search(model, [source], EOS_ID, SearchOptions(beam=300, max_length=max_length, num_best=3))[0]
     # The first word is drawn without EOS, which the search forbids there: undo that for all alike.
     first = log_probability(model, source, (EOS_ID,), ends=False)
-    ranked = sorted(((score - math.log1p(-math.exp(first)) / len(ids), ids) for score, ids in scored), reverse=True)
+    lengths = {length: min(length + 1, max_length) for length in range(1, max_length + 1)}  # EOS counts
+    ranked = sorted(
+        (((score - math.log1p(-math.exp(first))) / lengths[len(ids)], ids) for score, ids in scored), reverse=True
+    )
     assert [each.ids for each in found] == [ids for _, ids in ranked[:3]]
     assert [each.score for each in found] == pytest.approx([score for score, _ in ranked[:3]], abs=1e-5)
 
@@ -98,13 +102,15 @@ def test_greedy_is_the_most_likely_word_every_time():
 @pytest.mark.parametrize(("beam", "length_penalty"), [(1, 1.0), (4, 1.0), (4, 0.6), (4, 0.0)])
 def test_scores_and_translations_equal_ctranslate2(tmp_path: Path, norm, beam, length_penalty):
     ctranslate2 = pytest.importorskip("ctranslate2")
-    from dragoman.translate.ctranslate import to_ctranslate2
+    from dragoman.translate.export.ctranslate2 import to_ctranslate2
 
     text = [f"the number {i} and the word {chr(97 + i % 26)}{chr(97 + i * 7 % 26)}" for i in range(400)]
     path = tmp_path / "vocab.model"
     path.write_bytes(learn_vocab(text, VocabConfig(size=400)))
     vocab = Vocab.load(path)
-    model = small_model(norm, vocab.size, sharpness=1.5)
+    model = lively_model(norm, vocab.size, seed={"pre": 3, "post": 2}[norm])
+    with torch.no_grad():
+        model.embedding.weight[EOS_ID] *= {"pre": 3, "post": 5}[norm]  # so that some translations end
     to_ctranslate2(model, vocab, tmp_path / "ct2")
     translator = ctranslate2.Translator(str(tmp_path / "ct2"), inter_threads=1, intra_threads=1)
     lines = text[:12]
@@ -118,3 +124,4 @@ def test_scores_and_translations_equal_ctranslate2(tmp_path: Path, norm, beam, l
     for mine, other in zip(ours, theirs, strict=True):
         assert [[vocab.pieces[i] for i in each.ids] for each in mine] == other.hypotheses
         assert [each.score for each in mine] == pytest.approx(other.scores, rel=3e-4)
+    assert any(len(each.ids) < 30 for mine in ours for each in mine)

@@ -11,7 +11,7 @@ from dragoman.data.batches import batch_of
 from dragoman.model.layout import Layout, length_groups
 from dragoman.model.transformer import Transformer, initialize
 from dragoman.train.tensors import BatchTensors
-from dragoman.translate.huggingface import to_huggingface
+from dragoman.translate.export.huggingface import to_huggingface
 
 VOCAB_SIZE = 120
 CPU = torch.device("cpu")

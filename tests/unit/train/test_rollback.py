@@ -94,7 +94,7 @@ def test_a_run_that_diverges_again_ends_and_says_why(phrasebook_data, tmp_path, 
     (end,) = run.events_of("stopped")
     assert (end.step, end.detail["reason"]) == (11, "diverged")
     assert not run.events_of("finished")
-    assert run.folder.pointed_step("last") == 4
+    assert run.folder.pointed_step("last") == 5
     assert not run.folder.average_checkpoint.exists()
     (finding,) = [finding for finding in find(gather_facts(run)) if finding.code == "diverged"]
     assert finding.evidence == (

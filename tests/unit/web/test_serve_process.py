@@ -16,6 +16,9 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from command_line import run_dragoman
+from dragoman.errors import DragomanError
+from dragoman.translate.export_folder import read_info
+from dragoman.web.serve.conversion import as_export
 from small_exports import write_export
 
 TEXT = "The child reads a letter."
@@ -199,7 +202,6 @@ def test_models_that_cannot_be_served(tiny_export, trained_run, tmp_path):
     for models, words in (
         ([damaged], "damaged: vocab.model has 2 bytes"),
         ([tiny_export, tiny_export], "both translate en-de"),
-        ([trained_run], "dragoman export"),
         ([nameless], "which languages"),
         ([tmp_path / "nothing"], "there is no model"),
         ([tiny_export, "--rate-limit", "often"], "not a rate"),
@@ -207,6 +209,17 @@ def test_models_that_cannot_be_served(tiny_export, trained_run, tmp_path):
     ):
         done = run_dragoman("serve", *models, "--port", "0", check=False)
         assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_run_is_converted_first(trained_run, tmp_path):
+    said = []
+    try:
+        export = as_export(str(trained_run), tmp_path, said.append)
+    except DragomanError as error:  # so little trained that int8 changes what it says
+        assert "does not translate as the original" in error.message and "dragoman export" in error.hint
+    else:
+        assert read_info(Path(export)).quantization == "int8"
+    assert "converting" in said[0]
 
 
 def test_two_pairs_in_one_server(start_server, trained_run, tmp_path):

@@ -1,7 +1,8 @@
 """One ssh connection to a host that answers questions: JSON lines over the standard streams of a Python there.
 
-Request `{"op": name, ...}`, answer `{"ok": true, "value": ...}` or `{"ok": false, "message": ..., "hint": ...}`. Knows
-how to ask and to answer; knows nothing of what is asked.
+Request `{"op": name, ...}`, answer `{"ok": true, "value": ...}` or `{"ok": false, "message": ..., "hint": ...}`. An
+empty line says that the near side is alive: ssh leaves the far side of a dead machine running. Knows how to ask and
+to answer; knows nothing of what is asked.
 """
 
 import json
@@ -30,6 +31,8 @@ from dragoman.launch.hosts.ssh import (
 
 OPEN_SECONDS = 25.0  # connecting has 5 s of its own; the rest is a cold Python on a slow disk
 CALL_SECONDS = 30.0
+ALIVE_SECONDS = 10.0
+SILENT_SECONDS = 60.0  # from a near side that is gone
 HELLO = b'{"dragoman": "ready"}'  # whatever a login shell prints comes before it
 FAR_SIDE = ("-m", "dragoman.commands.on_host")
 _BLOCK_BYTES = 1 << 16
@@ -47,6 +50,8 @@ class HostSession:
         self._buffer = b""
         self._complaints: Tail | None = None
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._is_closed = threading.Event()
 
     def __enter__(self) -> "HostSession":
         try:
@@ -69,6 +74,7 @@ class HostSession:
         deadline = time.monotonic() + OPEN_SECONDS
         while self._read_line(deadline, "start") != HELLO:
             pass
+        threading.Thread(target=self._keep_alive, name=f"alive {self.host.name}", daemon=True).start()
 
     def call(self, op: str, *, timeout_seconds: float = CALL_SECONDS, **arguments: Any) -> Any:
         """Ask, and wait for the answer; what the other side refuses is raised here with the host's name."""
@@ -86,10 +92,11 @@ class HostSession:
 
     def close(self) -> None:
         """End of input is what tells the other side to leave; an ssh client that does not follow is ended."""
+        self._is_closed.set()
         process = self._process
         if process is None:
             return
-        with suppress(OSError):
+        with self._writing, suppress(OSError):
             cast("Any", process.stdin).close()
         with suppress(subprocess.TimeoutExpired):
             process.wait(END_SECONDS)
@@ -100,10 +107,20 @@ class HostSession:
     def _send(self, line: bytes) -> None:
         stdin = cast("Any", self._process).stdin
         try:
-            stdin.write(line)
-            stdin.flush()
+            with self._writing:
+                stdin.write(line)
+                stdin.flush()
         except OSError:
             raise self._ended() from None
+
+    def _keep_alive(self) -> None:
+        stdin = cast("Any", self._process).stdin
+        # A far side that is gone, or a stream that was closed meanwhile, is the matter of whoever asks next.
+        with suppress(OSError, ValueError):
+            while not self._is_closed.wait(ALIVE_SECONDS):
+                with self._writing:
+                    stdin.write(b"\n")
+                    stdin.flush()
 
     def _read_line(self, deadline: float, op: str) -> bytes:
         stream: Any = cast("Any", self._process).stdout
@@ -204,9 +221,22 @@ def serve_session(ops: Ops) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     answers.write(HELLO + b"\n")
     answers.flush()
-    for line in sys.stdin.buffer:
+    for line in _lines(sys.stdin.fileno()):
         answers.write(json.dumps(_answer(ops, line)).encode() + b"\n")
         answers.flush()
+
+
+def _lines(fd: int) -> Generator[bytes]:
+    """What is asked, until the input ends or the near side has been silent for too long."""
+    buffer = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(fd, selectors.EVENT_READ)
+        while selector.select(SILENT_SECONDS):
+            block = os.read(fd, _BLOCK_BYTES)
+            if not block:
+                return
+            *whole, buffer = (buffer + block).split(b"\n")
+            yield from (line for line in whole if line.strip())
 
 
 def _answer(ops: Ops, line: bytes) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Marks:
         """The markup itself at the places of its marks, and everything else as it stood in the document."""
         if not self.originals:
             return self.restore(text)
-        text = self._nested(self._tight(text))
+        text = self._tight(self._nested(text))
         parts = re.split(f"({_MARK.pattern})", text)
         return "".join(self.originals.get(part, "") if n % 2 else self.restore(part) for n, part in enumerate(parts))
 

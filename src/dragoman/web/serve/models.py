@@ -3,11 +3,8 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from dragoman.errors import DragomanError
-from dragoman.translate.export_folder import is_export
-from dragoman.translate.model_folder import find_model
 from dragoman.translate.translator import Translator
 from dragoman.web.serve.batcher import Batcher, Best, Wanted
 from dragoman.web.serve.limits import Limits
@@ -42,7 +39,6 @@ def open_models(
     translators: dict[Languages, Translator] = {}
     threads = threads or min(len(os.sched_getaffinity(0)), MAX_THREADS)  # CTranslate2 takes four, whatever there is
     for path in paths:
-        _check_is_export(path)
         translator = Translator(path, device, threads)
         languages = _checked_languages(path, translator.languages)
         if languages in translators:
@@ -66,13 +62,6 @@ def make_model(
 
     name = "-".join(languages)
     return Model(languages, Batcher(translate, limits, lambda num_sentences: on_batch(name, num_sentences)))
-
-
-def _check_is_export(path: str) -> None:
-    if not is_export(Path(path)):
-        find_model(path)  # says what is wrong with what is no model at all
-        hint = f"dragoman export {path} --to ctranslate2 --out DIR, then serve DIR"
-        raise DragomanError(f"{path} is not an export", hint)
 
 
 def _checked_languages(path: str, languages: Languages) -> Languages:

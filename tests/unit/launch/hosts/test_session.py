@@ -52,6 +52,20 @@ def test_what_the_other_side_refuses_is_raised_here_with_its_name(hosts):
         assert session.call("add", a=1, b=1) == 2
 
 
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_a_far_side_that_hears_nothing_any_more_leaves(hosts, monkeypatch, is_alive):
+    """As when the machine that asked has lost its power: its connection is not even closed."""
+    quick = "from dragoman.launch.hosts import session; session.SILENT_SECONDS = 1.0" + SERVER
+    monkeypatch.setattr(session_module, "FAR_SIDE", ("-c", quick))
+    monkeypatch.setattr(session_module, "ALIVE_SECONDS", 0.2 if is_alive else 60.0)
+    with HostSession(hosts[0]) as session:
+        assert session.call("add", a=2, b=3) == 5
+        time.sleep(2.5)
+        assert (session._process.poll() is None) == is_alive
+        if is_alive:
+            assert session.call("add", a=2, b=3) == 5
+
+
 def test_a_late_answer_ends_the_session(hosts):
     with HostSession(hosts[0]) as session:
         with pytest.raises(DragomanError, match="a: gave no answer to 'sleep' in time"):

@@ -21,8 +21,7 @@ def read_log(log: Words, num_sentences: int, eos_id: int, options: SearchOptions
     steps, sentences, beams = np.nonzero(log[:, CLOSES, :num_sentences])
     closed = np.ascontiguousarray(log[steps, :, sentences, beams])
     ends = closed[:, ENDING] == eos_id
-    # CTranslate2's greedy search counts EOS in the length, its beam search does not.
-    lengths = steps + np.where(ends, options.beam == 1, 1)
+    lengths = steps + 1  # EOS counts, as in CTranslate2
     scores = closed[:, SCORE].copy().view(np.float32).astype(np.float64) / lengths**options.length_penalty
     chosen = _best(scores, sentences, options.num_best)
     words = _trace(log, steps[chosen], sentences[chosen], closed[chosen, ORIGIN])

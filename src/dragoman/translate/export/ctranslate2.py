@@ -1,4 +1,4 @@
-"""A model as a CTranslate2 folder with the same numbers. Needs `ctranslate2`, which is no dependency of training."""
+"""A model as a CTranslate2 folder with the same numbers."""
 
 import math
 from pathlib import Path
@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from dragoman.data.vocab import Vocab
+from dragoman.model.alignment import alignment_layer
 from dragoman.model.transformer import DecoderLayer, Transformer
 
 
@@ -23,6 +24,9 @@ def to_ctranslate2(model: Transformer, vocab: Vocab, folder: Path, quantization:
         config.num_heads,
         pre_norm=config.norm == "pre",
         activation=activations[config.activation],
+        # As many heads as there are: CTranslate2 gives the mean over the first so many.
+        alignment_layer=alignment_layer(config.num_decoder_layers),
+        alignment_heads=config.num_heads,
     )
     for side in ("encoder", "decoder"):
         _set_side(getattr(spec, side), model, side)
@@ -77,4 +81,5 @@ def _set_linear(spec: Any, linear: nn.Linear) -> None:
 
 
 def _array(tensor: torch.Tensor) -> Any:
-    return tensor.detach().float().cpu().numpy()
+    """A copy: CTranslate2 quantizes in place, and the model is still needed."""
+    return tensor.detach().float().cpu().numpy().copy()
