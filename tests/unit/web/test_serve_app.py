@@ -173,6 +173,14 @@ def test_strange_signs_are_no_failure(client, text):
     assert answer.status_code == 200 and len(answer.json()["translatedText"]) >= len(text)
 
 
+@pytest.mark.parametrize("text", ["<a ", "<![", "<!--", "<!", "</", '<a b="', "![", "[x](", "!. "])
+@pytest.mark.parametrize("kind", ["text", "html", "markdown"])
+def test_markup_that_is_made_to_take_long_does_not(client, text, kind):
+    start = time.process_time()
+    assert ask(client, q=(text * 40_000)[:40_000], format=kind).status_code == 200
+    assert time.process_time() - start < 3, "some of these took a minute"
+
+
 def test_other_paths_and_methods(client):
     for path in ("/nothing", "/translate/", "/docs", "/static/page.html", "/static/..%2Fapp.py", "/static/"):
         answer = client.get(path)

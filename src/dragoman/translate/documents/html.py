@@ -53,7 +53,7 @@ class _Tokenizer(HTMLParser):
 
     def parse_marked_section(self, i: int, report: int = 1) -> int:
         """As browsers do: a comment up to the next `>`. Python's own way ends with an AssertionError."""
-        return self.parse_bogus_comment(i, report)
+        return self.parse_bogus_comment(i, bool(report))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)

@@ -128,13 +128,15 @@ class Batcher:
         for job in jobs:
             _fail(job, Problem(503, "the server is ending", 5))
 
-    def close(self, seconds: float = 5.0) -> None:
+    def close(self, seconds: float = 5.0) -> bool:
+        """Whether the engine is free: a batch under way cannot be taken back, only waited for."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
         self.abandon()
         for worker in self._workers:
             worker.join(seconds)
+        return not any(worker.is_alive() for worker in self._workers)
 
     def _remove(self, job: Job) -> None:
         with self._changed:

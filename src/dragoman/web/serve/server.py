@@ -2,8 +2,10 @@
 
 import asyncio
 import gc
+import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import FrameType
@@ -44,7 +46,10 @@ def serve(
         pass  # the usual end
     finally:
         listening.close()
-        service.close()
+        if not service.close():
+            # Python would tear down what a thread of the engine still uses, and crash instead of ending.
+            sys.stdout.flush()
+            os._exit(0)
 
 
 def with_files(limits: Limits) -> Limits:

@@ -48,9 +48,9 @@ class Service:
         for model in self.models.values():
             model.batcher.abandon()
 
-    def close(self) -> None:
-        for model in self.models.values():
-            model.batcher.close()
+    def close(self) -> bool:
+        """Whether every engine is free."""
+        return all([model.batcher.close() for model in self.models.values()])  # noqa: C419 - close them all
 
     async def translate(self, asked: TranslateRequest, note: Note) -> dict[str, Any]:
         texts = checked_texts(asked, self.limits, note)
