@@ -79,6 +79,17 @@ def test_those_who_wait_go_together_and_everybody_gets_his_own(make, held):
     assert len(held.batches) == 2 and batcher.num_waiting == 0
 
 
+def test_a_second_worker_prepares_full_batches_only(held):
+    batcher = Batcher(held, Limits(), num_workers=2)
+    occupy(batcher, held)
+    batcher.submit(["a"] * (BATCH_SENTENCES - 1), Wanted())
+    assert not held.entered.acquire(timeout=0.2), "it waits for the engine, or for one more"
+    batcher.submit(["b"], Wanted())
+    assert held.entered.acquire(timeout=10) and len(held.batches[1][0]) == BATCH_SENTENCES
+    held.go(5)
+    batcher.close()
+
+
 def test_other_options_are_another_batch(make, held):
     batcher = make()
     occupy(batcher, held)

@@ -153,6 +153,7 @@ class Batcher:
             self._run(batch)
             with self._changed:
                 self._num_running -= len(batch)
+                self._changed.notify_all()
 
     def _run(self, batch: list[tuple[Job, int]]) -> None:
         start = time.monotonic()
@@ -173,8 +174,12 @@ class Batcher:
     def _next(self) -> list[tuple[Job, int]] | None:
         """Blocks until there is something to do; None when there will be nothing more."""
         with self._changed:
-            self._changed.wait_for(lambda: self._jobs or self._is_closed)
+            self._changed.wait_for(lambda: self._is_worth_it() or self._is_closed)
             return None if self._is_closed else self._take()
+
+    def _is_worth_it(self) -> bool:
+        """While the engine computes, only a full batch is prepared: a sentence alone costs three times as much."""
+        return bool(self._jobs) and (self._num_running == 0 or self.num_waiting >= BATCH_SENTENCES)
 
     def _take(self) -> list[tuple[Job, int]]:
         """One sentence of every request in turn, so that a long one leaves room for the others."""
