@@ -28,6 +28,7 @@ COMMANDS = {
     "export": "Make a model to ship, for CTranslate2 or Hugging Face, checked against the original.",
     "evaluate": "Score a model: BLEU, chrF and TER with signature and confidence interval.",
     "translate": "Translate text, line by line.",
+    "serve": "Serve models over HTTP: LibreTranslate's API and a page.",
     "lab": "Run a command on emulated hosts joined by a shaped link, on one Linux machine.",
     "fetch": "Bring a run home, verify it, and say whether the machines may be cancelled.",
     "report": "Write one self-contained page about a run.",

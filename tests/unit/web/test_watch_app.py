@@ -10,7 +10,8 @@ import pytest
 
 from dragoman.report.page import render_page
 from dragoman.run.reader import read_run
-from dragoman.web.watch.app import is_loopback, make_app
+from dragoman.web.listening import is_loopback
+from dragoman.web.watch.app import make_app
 from dragoman.web.watch.draw import draw
 from dragoman.web.watch.drawing import Body, Drawer
 from dragoman.web.watch.place import Here

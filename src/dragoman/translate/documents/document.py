@@ -1,7 +1,7 @@
 """Text of any layout as sentences to translate and all that stands between them, which stays as it is."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,6 +13,7 @@ Format = Literal["text", "html", "markdown"]
 
 DEFAULT_LANGUAGE = "en"  # whose rules end a sentence where nobody said which language it is
 _LINE_END = re.compile(r"(\r\n|[\n\r\x0b\x0c\x85\u2028\u2029])")
+MAX_SEGMENTED = 4_000  # characters: the time to find sentences grows with the square of their number
 _BULLET = re.compile(r"\s*(?:[-*•–]\s+)?")
 
 
@@ -53,7 +54,7 @@ class DocumentBuilder:
     def translate(self, text: str, marks: Marks | None = None) -> None:
         """A stretch of running text, which may be several sentences; space around them stays."""
         marks = marks or Marks()
-        for sentence in segment(self._language, text):
+        for sentence in (each for window in _windows(text) for each in segment(self._language, window)):
             before, middle, after = marks.trimmed(sentence)
             if any(sign.isalpha() for sign in marks.left_out(middle)):
                 self.keep(before)
@@ -106,6 +107,16 @@ def translate_documents(documents: Iterable[Document], translate: Callable[[list
         results.append(document.filled(texts[first:last]))
         first = last
     return results
+
+
+def _windows(text: str) -> Iterator[str]:
+    """Very long stretches in parts, cut behind a sentence or at least behind a word."""
+    while len(text) > MAX_SEGMENTED:
+        ends = [text.rfind(sign, 0, MAX_SEGMENTED) + len(sign) for sign in (". ", "! ", "? ")]
+        end = max(ends) if max(ends) > 2 else text.rfind(" ", 0, MAX_SEGMENTED) + 1
+        yield text[: end or MAX_SEGMENTED]
+        text = text[end or MAX_SEGMENTED :]
+    yield text
 
 
 def _bullet_end(line: str) -> int:

@@ -1,6 +1,7 @@
 """HTML as sentences: blocks are apart, inline tags travel with their sentence, code and scripts are left alone."""
 
 import html
+import re
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,6 +18,11 @@ UNTOUCHED = frozenset((
     "code", "kbd", "math", "pre", "samp", "script", "style", "svg", "template", "textarea", "var",
 ))
 # fmt: on
+
+
+# Each of these makes the parser look through all that follows: a few are a slip, many are an attack.
+_UNCLOSED = re.compile(r"<(?!!--)(?=[^<>]*(?:<|\Z))")
+MAX_UNCLOSED = 50
 
 
 class Token(NamedTuple):
@@ -37,13 +43,17 @@ class _Tokenizer(HTMLParser):
         for line in source.split("\n"):
             self._line_starts.append(self._line_starts[-1] + len(line) + 1)
         self.tokens: list[Token] = []
-        self.feed(source)
+        self.feed(_defused(source))
         self.close()
         self.tokens.append(Token(len(source), "other", ""))
 
     def _note(self, kind: str, name: str = "", is_untouched: bool = False) -> None:
         line, column = self.getpos()
         self.tokens.append(Token(self._line_starts[line - 1] + column, kind, name, is_untouched))
+
+    def parse_marked_section(self, i: int, report: int = 1) -> int:
+        """As browsers do: a comment up to the next `>`. Python's own way ends with an AssertionError."""
+        return self.parse_bogus_comment(i, bool(report))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
@@ -76,6 +86,15 @@ class _Tokenizer(HTMLParser):
 
     def unknown_decl(self, data: str) -> None:
         self._note("other")
+
+
+def _defused(source: str) -> str:
+    """As long as before. A `<` that opens nothing becomes a space where there are many: the source itself is kept."""
+    last_comment = source.rfind("-->") + 1
+    if source.count("<!--", last_comment) > MAX_UNCLOSED:
+        source = source[:last_comment] + source[last_comment:].replace("<!--", " !--")
+    many = _UNCLOSED.subn(" ", source)
+    return many[0] if many[1] > MAX_UNCLOSED else source
 
 
 class _Stretch:

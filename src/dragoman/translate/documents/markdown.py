@@ -9,8 +9,8 @@ _FENCE = re.compile(r"\s*(```+|~~~+)")
 _LAYOUT = re.compile(r"\s*(?:(?:>|[-*+]|\d+[.)]|#{1,6}|\[[ xX]\])\s+)*")
 _INLINE = re.compile(
     r"`+[^`]+`+"  # code
-    r"|!?\[(?=[^\]]*\]\()"  # the beginning of a link or an image
-    r"|\]\([^)\s]*(?:\s+\"[^\"]*\")?\)"  # its end, with the address
+    r"|!?\[(?=[^\]]{0,500}\]\()"  # the beginning of a link or an image
+    r"|\]\([^)\s]{0,2000}(?:\s+\"[^\"]{0,500}\")?\)"  # its end, with the address; bounds, or it takes the square
     r"|\*\*|__|~~|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)"
 )
 

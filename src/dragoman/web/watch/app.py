@@ -1,7 +1,6 @@
 """The live page over HTTP: a shell, its scripts, what is new in the run, the report. Only reads."""
 
 import html
-import ipaddress
 import json
 import secrets
 import time
@@ -14,18 +13,11 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Red
 
 from dragoman.report.style import style_sheet
 from dragoman.units import format_seconds
+from dragoman.web.headers import HEADERS
+from dragoman.web.listening import is_loopback
 from dragoman.web.watch.drawing import Body, Drawer
 from dragoman.web.watch.snapshot import Looker, Snapshot
 
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
 STATIC = {
     "watch.js": "text/javascript",
     "chart.js": "text/javascript",
@@ -41,14 +33,6 @@ Next = Callable[[Request], Awaitable[Response]]
 
 def make_token() -> str:
     return secrets.token_urlsafe(TOKEN_BYTES)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def make_app(looker: Looker, drawer: Drawer, token: str | None) -> FastAPI:

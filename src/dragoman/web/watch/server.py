@@ -1,15 +1,13 @@
 """Serves the live page until Ctrl-C. Knows sockets and signals; what is served is the app's."""
 
-import errno
 import gc
 import signal
-import socket
 from collections.abc import Callable
 
 import uvicorn
 
-from dragoman.errors import DragomanError
-from dragoman.web.watch.app import is_loopback, make_app, make_token
+from dragoman.web.listening import address, is_loopback, listen
+from dragoman.web.watch.app import make_app, make_token
 from dragoman.web.watch.drawing import Drawer
 from dragoman.web.watch.place import Place
 from dragoman.web.watch.snapshot import Looker
@@ -41,27 +39,3 @@ def serve(place: Place, host: str, port: int, say: Callable[[str], None]) -> Non
         listening.close()
         drawer.close()
         looker.close()
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Bound before anything is said, so that the address that is printed works."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
-    except socket.gaierror:
-        raise DragomanError(f"--host {host}: there is no such address", "name an address of this machine") from None
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            hint = "another page may be open there; --port 0 takes a free one"
-            raise DragomanError(f"port {port} is taken", hint) from None
-        raise DragomanError(
-            f"cannot listen on {host} port {port}: {error.strerror}", "name another --host or --port"
-        ) from None
-
-
-def address(listening: socket.socket, host: str, token: str | None) -> str:
-    """What to open in a browser. An address for all cards is given by this machine's name."""
-    port = listening.getsockname()[1]
-    name = socket.gethostname() if host in ("0.0.0.0", "::", "") else host
-    shown = f"[{name}]" if ":" in name else name
-    return f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
