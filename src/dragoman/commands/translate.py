@@ -12,7 +12,7 @@ import typer
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
-    from dragoman.translate.documents.document import Format
+    from dragoman.translate.documents.formats import Format
     from dragoman.translate.parts import Hypothesis
     from dragoman.translate.translator import Translator
 
@@ -56,7 +56,7 @@ def translate(
     device: Annotated[str | None, typer.Option(help="cpu or cuda; the GPU where there is one.")] = None,
 ) -> None:
     """Translate text: sentences, lines, whole documents."""
-    from dragoman.translate.documents.document import format_of
+    from dragoman.translate.documents.formats import format_of
     from dragoman.translate.translator import Sampling, Translator
 
     kind: Format = format or (format_of(file.name) if file else "text")
@@ -94,7 +94,7 @@ Find = Callable[[list[str]], "list[list[Hypothesis]]"]
 def _translate_document(
     stream: IO[bytes], file: Path | None, kind: "Format", translator: "Translator", find: Find, output: IO[str]
 ) -> None:
-    from dragoman.translate.documents.document import split_document
+    from dragoman.translate.documents.formats import split_document
 
     data = stream.read(MAX_DOCUMENT_BYTES + 1)
     if len(data) > MAX_DOCUMENT_BYTES:

@@ -3,13 +3,10 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from sentencex.sentencex import segment
 
 from dragoman.translate.documents.marks import Marks
-
-Format = Literal["text", "html", "markdown"]
 
 DEFAULT_LANGUAGE = "en"  # whose rules end a sentence where nobody said which language it is
 _LINE_END = re.compile(r"(\r\n|[\n\r\x0b\x0c\x85\u2028\u2029])")
@@ -75,25 +72,6 @@ def split_text(text: str, language: str) -> Document:
         builder.keep(line[:start])
         builder.translate(line[start:])
     return builder.build()
-
-
-def split_document(text: str, kind: Format, language: str) -> Document:
-    """Any text, by its format."""
-    if kind == "html":
-        from dragoman.translate.documents.html import split_html
-
-        return split_html(text, language)
-    if kind == "markdown":
-        from dragoman.translate.documents.markdown import split_markdown
-
-        return split_markdown(text, language)
-    return split_text(text, language)
-
-
-def format_of(name: str) -> Format:
-    """By the end of a file's name."""
-    end = name.lower().rpartition(".")[2]
-    return "html" if end in ("html", "htm", "xhtml") else "markdown" if end in ("md", "markdown") else "text"
 
 
 def translate_documents(documents: Iterable[Document], translate: Callable[[list[str]], Sequence[str]]) -> list[str]:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.translate.documents.document import format_of, split_document, split_text, translate_documents
+from dragoman.translate.documents.document import split_text, translate_documents
+from dragoman.translate.documents.formats import format_of, split_document
 
 HTML = """<!DOCTYPE html>
 <html><head><title>My page</title><script>var x = "<b>no</b> 1 < 2";</script><!-- a comment. Really. --></head>
