@@ -1,7 +1,7 @@
 """Text of any layout as sentences to translate and all that stands between them, which stays as it is."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sentencex.sentencex import segment
@@ -72,19 +72,6 @@ def split_text(text: str, language: str) -> Document:
         builder.keep(line[:start])
         builder.translate(line[start:])
     return builder.build()
-
-
-def translate_documents(documents: Iterable[Document], translate: Callable[[list[str]], Sequence[str]]) -> list[str]:
-    """Several at once, so that their sentences share batches."""
-    documents = list(documents)
-    texts = translate([sentence.text for document in documents for sentence in document.sentences])
-    results: list[str] = []
-    first = 0
-    for document in documents:
-        last = first + len(document.sentences)
-        results.append(document.filled(texts[first:last]))
-        first = last
-    return results
 
 
 def _windows(text: str) -> Iterator[str]:

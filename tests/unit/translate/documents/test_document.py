@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.translate.documents.document import split_text, translate_documents
 from dragoman.translate.documents.formats import format_of, split_document
 
 HTML = """<!DOCTYPE html>
@@ -98,18 +97,6 @@ def test_tags_that_would_cross_each_other_keep_the_order_of_the_source():
 def test_a_format_follows_from_a_name():
     names = ["a.html", "A.HTM", "b.md", "c.markdown", "d.txt", "e", "html"]
     assert [format_of(name) for name in names] == ["html", "html", "markdown", "markdown", "text", "text", "html"]
-
-
-def test_several_documents_share_a_batch():
-    asked = []
-
-    def shout(texts):
-        asked.append(texts)
-        return [text.upper() for text in texts]
-
-    documents = [split_text(text, "en") for text in ("a. B c.", "", "d")]
-    assert translate_documents(documents, shout) == ["A. B C.", "", "D"]
-    assert len(asked) == 1
 
 
 @given(st.text(max_size=200), st.sampled_from(["text", "markdown"]))
