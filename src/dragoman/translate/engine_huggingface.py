@@ -146,11 +146,11 @@ def _generation_config(options: SearchOptions, max_length: int) -> GenerationCon
     """All finished hypotheses come back: which is best is decided by our scores."""
     if options.sampling is None:
         how: dict[str, Any] = {"num_beams": options.beam, "num_return_sequences": options.beam}
-        how |= {"length_penalty": options.length_penalty, "early_stopping": True} if options.beam > 1 else {}
+        how |= {"length_penalty": options.length_penalty, "early_stopping": options.beam > 1}
     else:
         drawn = options.sampling
         how = {"do_sample": True, "top_k": drawn.top_k, "temperature": drawn.temperature, "top_p": 1.0}
-        how |= {"num_beams": 1, "num_return_sequences": options.num_best}
+        how |= {"num_beams": 1, "num_return_sequences": options.num_best, "early_stopping": False}
     return GenerationConfig(
         **how,
         max_new_tokens=max_length,

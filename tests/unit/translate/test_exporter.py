@@ -57,6 +57,7 @@ def test_model_json_says_what_it_is(exports, name, trained_run, phrasebook_data)
     assert gate["dev_set"] == open_shards(phrasebook_data).dev_sets[0].name
     unlisted = {path.name for path in exports[name].iterdir()} - set(info.files)
     assert unlisted == {"model.json", "README.md", "example.py"}
+    assert {path.stat().st_mode & 0o777 for path in exports[name].iterdir()} == {0o644}
     assert len(gate["checks"]) == {"ctranslate2": 1, "huggingface": 4}[name]
 
 

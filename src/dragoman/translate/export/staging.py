@@ -31,6 +31,7 @@ def staged(out: Path) -> Generator[Path]:
 def publish(folder: Path, out: Path) -> None:
     """Give a finished folder its final name, after its bytes are on the disk."""
     for path in folder.iterdir():
+        path.chmod(0o644)  # safetensors writes for the owner alone
         _sync(path)
     _sync(folder)
     if out.exists():
