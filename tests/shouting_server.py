@@ -3,6 +3,7 @@
 From English to German it shouts and turns the order of words around, from German to English it whispers and keeps it.
 """
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,14 +21,17 @@ from dragoman.web.serve.limits import Limits
 from dragoman.web.serve.models import Model
 from dragoman.web.serve.service import Service
 
+MARK = re.compile(r"<x\d+>", re.IGNORECASE)
 PAIRS = (("en", "de"), ("de", "en"), ("en", "fr"))
 
 
 def shout(sentence: str, number: int = 0) -> Hypothesis:
     """`number` counts the alternatives: every one is a little louder."""
-    words = sentence.upper().split()
+    words = MARK.sub(lambda mark: mark.group().lower(), sentence.upper()).split()
+    if MARK.search(sentence):  # turned around, tags would end before they begin
+        return Hypothesis(" ".join(words), 0.0, ())
     last = len(words) - 1
-    pairs = tuple((place, last - place) for place in reversed(range(len(words))))
+    pairs = tuple((last - place, place) for place in range(len(words)))
     return Hypothesis(" ".join(reversed(words)) + "!" * number, 0.0, pairs)
 
 

@@ -43,7 +43,7 @@ export class Languages {
 
   showDetected(code) {
     this.detected = this.source === AUTO ? code : null;
-    sourceSelect.options[0].textContent = this.detected ? `Detected: ${this.name(this.detected)}` : "Detect language";
+    sourceSelect.options[0].textContent = this.detected ? `${this.name(this.detected)} (auto)` : "Detect language";
     this.showSwap();
   }
 
