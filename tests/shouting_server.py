@@ -68,15 +68,21 @@ def shouting_server(limits: Limits | None = None, **options: Any) -> Iterator[Sh
         return Model(languages, Batcher(translate, limits))
 
     service = Service({languages: model(languages) for languages in PAIRS}, limits, **options)
+    with serving(service) as shouting.address:
+        yield shouting
+
+
+@contextmanager
+def serving(service: Service) -> Iterator[str]:
+    """The address of its page."""
     listening = listen("127.0.0.1", 0)
-    shouting.address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
     server = uvicorn.Server(uvicorn.Config(make_app(service), log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
     try:
-        yield shouting
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
     finally:
         server.should_exit = True
         thread.join(10)
