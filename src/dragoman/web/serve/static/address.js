@@ -3,6 +3,7 @@
 const MAX_CHARACTERS = 500;
 const WAIT_MS = 400; // browsers refuse a page that changes its address too often
 let timer = 0;
+let wanted = "";
 
 export function readAddress() {
   const match = /^#([\w-]+)\/([\w-]+)(?:\/([^]*))?$/.exec(location.hash);
@@ -13,10 +14,10 @@ export function readAddress() {
 }
 
 export function writeAddress(source, target, text) {
-  clearTimeout(timer);
-  timer = setTimeout(() => {
-    const isShort = text && text.length <= MAX_CHARACTERS;
-    const hash = `#${source}/${target}${isShort ? `/${encodeURIComponent(text.toWellFormed())}` : ""}`;
-    if (location.hash !== hash) history.replaceState(null, "", hash);
+  const isShort = text && text.length <= MAX_CHARACTERS;
+  wanted = `#${source}/${target}${isShort ? `/${encodeURIComponent(text.toWellFormed())}` : ""}`;
+  timer ||= setTimeout(() => {
+    timer = 0;
+    if (location.hash !== wanted) history.replaceState(null, "", wanted);
   }, WAIT_MS);
 }
