@@ -1,6 +1,7 @@
 """The real service on a loopback port, with a translator whose answers can be foreseen.
 
-From English to German it shouts and turns the order of words around, from German to English it whispers and keeps it.
+From English to German it shouts, turns the order of words around and leaves out `really`; from German to English it
+whispers.
 """
 
 import re
@@ -30,9 +31,9 @@ def shout(sentence: str, number: int = 0) -> Hypothesis:
     words = MARK.sub(lambda mark: mark.group().lower(), sentence.upper()).split()
     if MARK.search(sentence):  # turned around, tags would end before they begin
         return Hypothesis(" ".join(words), 0.0, ())
-    last = len(words) - 1
-    pairs = tuple((last - place, place) for place in range(len(words)))
-    return Hypothesis(" ".join(reversed(words)) + "!" * number, 0.0, pairs)
+    said = [(place, word) for place, word in enumerate(words) if word != "REALLY"][::-1]
+    pairs = tuple((source, target) for target, (source, _) in enumerate(said))
+    return Hypothesis(" ".join(word for _, word in said) + "!" * number, 0.0, pairs)
 
 
 def whisper(sentence: str, number: int = 0) -> Hypothesis:
