@@ -134,7 +134,7 @@ async function findLanguage(text, signal) {
 const sayWait = (seconds, why) => say(`${why}; trying again in ${seconds} s.`);
 
 function sayDone(seconds) {
-  if (languages.known === languages.target) say(`The text is ${languages.name(languages.target)} already.`);
+  if (languages.known === languages.target) say(`The text is ${languages.name(languages.target)} already: choose another language to translate it to.`);
   else say(`Translated in ${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s.`);
 }
 

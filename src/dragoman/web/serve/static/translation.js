@@ -5,7 +5,7 @@ import { ask } from "./requests.js";
 import { located } from "./words.js";
 
 const PIECE_CHARACTERS = 5000, PIECE_LINES = 200, MAX_KNOWN = 5000;
-const DETECTED_CHARACTERS = 2000; // the server looks at no more
+const DETECTED_CHARACTERS = 500; // enough to tell, and who types on is not asked about again
 const NUM_ALTERNATIVES = 4;
 const known = new Map();
 let detected = { head: "", code: null };
