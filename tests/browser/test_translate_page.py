@@ -571,8 +571,8 @@ def test_names_languages_and_order_for_who_does_not_see_or_point(shouting, open_
     stops = "theme source-language swap target-language source choose-file clear sentence copy "
     assert " ".join(order) == stops
     page.page.locator("#source").focus()
-    shadow = "getComputedStyle(document.querySelector('#source-pane')).boxShadow"
-    assert page.page.evaluate(shadow) != "none", "the pane shows the focus of its text"
+    shadow = "getComputedStyle(document.querySelector('#source')).boxShadow"
+    assert page.page.evaluate(shadow) != "none", "a text shows its focus in its own way"
 
 
 def test_who_wants_no_motion_gets_none(shouting, open_translation):

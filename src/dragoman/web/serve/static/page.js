@@ -64,12 +64,14 @@ function showTarget(entries) {
   const first = target.querySelector(".sentence");
   if (first && !target.querySelector('.sentence[tabindex="0"]')) first.tabIndex = 0;
   byId("copy").disabled = !entries.length;
+  byId("target-hint").hidden = !first;
 }
 
+// Only what is new: to set it restyles every word, even where it stays the same.
 function showLanguages() {
-  target.lang = languages.target;
-  if (languages.known) source.lang = languages.known;
-  else source.removeAttribute("lang");
+  if (target.lang !== languages.target) target.lang = languages.target;
+  if (!languages.known) source.removeAttribute("lang");
+  else if (source.lang !== languages.known) source.lang = languages.known;
 }
 
 function stop() {
