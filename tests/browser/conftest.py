@@ -95,3 +95,40 @@ def open_page(browser, serve) -> Generator[Callable[..., Any]]:
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+@pytest.fixture
+def shouting() -> Generator[Any]:
+    """A server whose translations can be foreseen."""
+    from shouting_server import shouting_server
+
+    with shouting_server() as running:
+        yield running
+
+
+@pytest.fixture
+def open_translation(browser) -> Generator[Callable[..., Any]]:
+    """`open_translation(address)`: whatever the page complains of, and whatever it asks of others, fails the test."""
+    from translation_page import Page
+
+    contexts: list[Any] = []
+    complaints: list[str] = []
+
+    def make(address: str, width: int = 1280, height: int = 800, allowed: str = "^$", **options: Any) -> Any:
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(30_000)
+        contexts.append(context)
+        page = context.new_page()
+        home = re.match(r"http://[^/]+/", address).group()
+        page.on("console", lambda said: re.search(allowed, said.text) or complaints.append(f"{said.type}: {said.text}"))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda sent: sent.url.startswith((home, "blob:")) or complaints.append(f"asked {sent.url}"))
+        wrapped = Page(page)
+        page.goto(address)
+        page.wait_for_selector("#source-language option[value=en]", state="attached")
+        return wrapped
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert complaints == []
