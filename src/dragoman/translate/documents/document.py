@@ -31,7 +31,7 @@ class Document:
 
     def filled(self, translations: Sequence[str]) -> str:
         """The translations at the places of their sentences."""
-        filled = [sentence.marks.removed(text) for sentence, text in zip(self.sentences, translations, strict=True)]
+        filled = [sentence.marks.restored(text) for sentence, text in zip(self.sentences, translations, strict=True)]
         pairs = zip(self.frame, [*filled, ""], strict=True)
         return "".join(part for pair in pairs for part in pair)
 
@@ -55,7 +55,7 @@ class DocumentBuilder:
             before, middle, after = marks.trimmed(sentence)
             if any(sign.isalpha() for sign in marks.left_out(middle)):
                 self.keep(before)
-                self._sentences.append(Sentence(middle, marks))
+                self._sentences.append(Sentence(marks.spaced(middle), marks))
                 self._frame.append(after)
             else:  # numbers, rules, signs
                 self.keep(marks.removed(sentence))

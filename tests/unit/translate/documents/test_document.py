@@ -59,7 +59,7 @@ def test_html_is_blocks_with_inline_tags_behind_marks():
     assert sentences(HTML, "html") == [
         "My page",
         "Hello   world",
-        "Click <x1>here & now<x2> to <x3>start<x4>.",
+        "Click <x1> here & now <x2> to <x3> start <x4>.",
         "It costs < 5.",
         "New line.",
         "Use <x1> often.",
@@ -71,8 +71,8 @@ def test_html_is_blocks_with_inline_tags_behind_marks():
 def test_markdown_leaves_code_and_layout_alone():
     assert sentences(MARKDOWN, "markdown") == [
         "A title",
-        "Some <x1>bold<x2> text with <x3> and a <x4>link to it<x5>.",
-        "Second <x6>sentence<x7>.",
+        "Some <x1> bold <x2> text with <x3> and a <x4> link to it <x5>.",
+        "Second <x6> sentence <x7>.",
         "item one",
         "item two",
         "first",
@@ -86,6 +86,30 @@ def test_markdown_leaves_code_and_layout_alone():
 def test_spaces_inside_tags_go_and_text_is_escaped():
     document = split_document("<p>Say <b>yes</b> &amp; go</p>", "html", "en")
     assert document.filled(["Sag <x1> ja & <x2> < geh"]) == "<p>Sag <b>ja &amp;</b> &lt; geh</p>"
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "filled"),
+    [
+        ("un<b>believ</b>able", "un <x1> glaub <x2> lich", "un<b>glaub</b>lich"),
+        ("Go (<b>Berlin</b>) now", "Geh ( <x1> Berlin <x2> ) jetzt", "Geh (<b>Berlin</b>) jetzt"),
+        ("Go (<b>Berlin</b>) now", "Geh nach <x1> Berlin <x2> jetzt", "Geh nach <b>Berlin</b> jetzt"),
+        ("a <b>b</b>, c", "x , y <x1>z <x2>", "x , y <b>z</b>"),
+        ("need <b>money</b> now.", "brauchen jetzt <x1> Geld <x2> .", "brauchen jetzt <b>Geld</b>."),
+        ("a <b>b</b> <i>c</i> d", "d <x3>c<x4><x1> b <x2>", "d <i>c</i> <b>b</b>"),
+    ],
+)
+def test_marks_touch_what_they_touched(source, translation, filled):
+    assert split_document(f"<p>{source}</p>", "html", "en").filled([translation]) == f"<p>{filled}</p>"
+
+
+def test_links_and_emphasis_of_markdown_keep_their_order():
+    document = split_document("Read [this **bold** book](http://a.b) or *that* one", "markdown", "en")
+    assert document.sentences[0].text == "Read <x1> this <x2> bold <x3> book <x4> or <x5> that <x6> one"
+    crossed = "Lies <x4> das <x2> dicke <x3> Buch <x1> oder <x6> jenes <x5>"
+    assert document.filled([crossed]) == "Lies [das **dicke** Buch](http://a.b) oder *jenes*"
+    moved = "<x5> Jenes <x6> oder <x1> das <x2> dicke <x3> Buch <x4> lesen"
+    assert document.filled([moved]) == "*Jenes* oder [das **dicke** Buch](http://a.b) lesen"
 
 
 def test_tags_that_would_cross_each_other_keep_the_order_of_the_source():
