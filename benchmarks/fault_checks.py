@@ -112,7 +112,8 @@ def _problems(live: LiveRun, done: Injected, line: dict[str, Any]) -> list[str]:
     resumed_from, saved = line["resumed_from"], line["checkpoint_before"]
     if resumed_from is not None and resumed_from < (saved or 0) and not _may_go_back(live, done):
         problems.append(f"went back to step {resumed_from}, behind the checkpoint of {saved}")
-    return problems + _signs_missing(live, done)
+    # Before its first step a run writes no checkpoint, and owes no word about one.
+    return problems + (_signs_missing(live, done) if was_training else [])
 
 
 def _may_go_back(live: LiveRun, done: Injected) -> bool:
