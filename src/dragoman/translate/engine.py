@@ -26,6 +26,7 @@ class Engine(Protocol):
     max_pieces: int  # the longest sentence that it was trained on, its end left out
     learned_placeholders: bool  # whether it was taught to copy the symbols of `data.placeholders`
     languages: tuple[str, str]  # source and target; "" where nobody said
+    num_parallel: int  # searches that it does at the same time, each called from a thread of its own
 
     def sentences_at_once(self, options: SearchOptions) -> int | None:
         """How many sentences of similar length it likes to get; None where it is tokens that count."""

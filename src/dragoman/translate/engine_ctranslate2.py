@@ -1,5 +1,6 @@
 """CTranslate2: what translates an export made for it. Imports no torch."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ from dragoman.data.vocab import Vocab
 from dragoman.errors import DragomanError
 from dragoman.model.found import Found, SearchOptions
 from dragoman.translate.export_folder import EXPORT_AGAIN, ExportFolder
+
+MAX_THREADS = 8  # each has room of its own in memory
 
 
 class CTranslate2Engine:
@@ -24,7 +27,10 @@ class CTranslate2Engine:
         self.languages = (info.source_language, info.target_language)
         self._max_positions = info.max_positions
         self._ids = {piece: number for number, piece in enumerate(self.vocab.pieces)}
-        self.translator = _load(export, device or "auto", threads or 0)
+        self.num_parallel = threads or default_threads()
+        self.translator = _load(export, device or "auto", self.num_parallel)
+        if self.translator.device != "cpu":
+            self.num_parallel = 1
 
     def sentences_at_once(self, options: SearchOptions) -> int | None:
         return None
@@ -68,9 +74,16 @@ class CTranslate2Engine:
         ]
 
 
+def default_threads() -> int:
+    """One a core that this process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MAX_THREADS)
+
+
 def _load(export: ExportFolder, device: str, threads: int) -> ctranslate2.Translator:
+    """Batches side by side, each by one thread: two threads for one batch are slower than one, with a beam of four."""
     try:
-        return ctranslate2.Translator(str(export.path), device, intra_threads=threads)
+        return ctranslate2.Translator(str(export.path), device, inter_threads=threads, intra_threads=1)
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         hint = "use --device cpu" if device == "cuda" else EXPORT_AGAIN

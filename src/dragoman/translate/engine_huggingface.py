@@ -23,6 +23,8 @@ SCORED_TOKENS = 1_024  # at once: each has a number for every piece of the vocab
 class HuggingFaceEngine:
     """See `engine.Engine`."""
 
+    num_parallel = 1
+
     def __init__(self, export: ExportFolder, device: str | None, threads: int | None) -> None:
         if threads is not None:
             torch.set_num_threads(threads)

@@ -25,6 +25,8 @@ from dragoman.translate.model_folder import ModelFolder
 class TorchEngine:
     """See `engine.Engine`."""
 
+    num_parallel = 1
+
     def __init__(self, folder: ModelFolder, device: str | None, threads: int | None) -> None:
         keep_freed_memory()
         if threads is not None:

@@ -1,6 +1,7 @@
 """`Translator`: sentences in, sentences out, in batches of similar length; the order is kept."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from dragoman.translate.keeping import EMOJI, NUMBER, SEPARATED_NUMBER, lost_spa
 from dragoman.translate.parts import Hypothesis, Part, Splitter, copied, join
 
 __all__ = ["Hypothesis", "Sampling", "Translator"]
+
+Batch = list[tuple[int, int]]  # (sentence, part of it), the longest first
 
 
 @dataclass(frozen=True)
@@ -106,25 +109,38 @@ class Translator:
         places = [(i, k) for i, parts in enumerate(sentences) for k, part in enumerate(parts) if part.ids]
         # Longest first, so that memory peaks at once and not after an hour.
         places.sort(key=lambda place: -len(sentences[place[0]][place[1]].ids))
-        for batch in self._batches(places, sentences, wanted):
-            parts = [sentences[i][k] for i, k in batch]
+
+        def search(batch: Batch) -> list[list[Found]]:
             forced = self._forced([prefixes[i] if k == 0 else "" for i, k in batch]) if prefixes else None
-            found = self.engine.search([part.ids for part in parts], wanted.options, forced)
-            for (i, k), part, each in zip(batch, parts, found, strict=True):
-                best[i][k] = [self._to_text(one, part, wanted) for one in each]
+            return self.engine.search([sentences[i][k].ids for i, k in batch], wanted.options, forced)
+
+        batches = self._batches(places, sentences, wanted)
+        for batch, found in zip(batches, self._side_by_side(search, batches, wanted), strict=True):
+            for (i, k), each in zip(batch, found, strict=True):
+                best[i][k] = [self._to_text(one, sentences[i][k], wanted) for one in each]
             if on_progress is not None:
                 on_progress(sum(k == 0 for _, k in batch))
         return [join(parts, own) for parts, own in zip(sentences, best, strict=True)]
 
+    def _side_by_side(
+        self, search: Callable[[Batch], list[list[Found]]], batches: list[Batch], wanted: _Wanted
+    ) -> Iterator[list[list[Found]]]:
+        """As many at the same time as the engine can. Drawn words follow from the order of the batches."""
+        if len(batches) == 1 or self.engine.num_parallel == 1 or wanted.options.sampling is not None:
+            yield from map(search, batches)
+            return
+        with ThreadPoolExecutor(self.engine.num_parallel) as pool:
+            yield from pool.map(search, batches)
+
     def _batches(
         self, places: Sequence[tuple[int, int]], sentences: Sequence[Sequence[Part]], wanted: _Wanted
-    ) -> list[list[tuple[int, int]]]:
+    ) -> list[Batch]:
         """By the number of sentences, or by tokens, the end of each counted."""
         size = None if wanted.batch_tokens else self.engine.sentences_at_once(wanted.options)
         if size is not None:
             return [list(places[first : first + size]) for first in range(0, len(places), size)]
         max_tokens = (wanted.batch_tokens or BATCH_TOKENS) // wanted.options.beam
-        batches: list[list[tuple[int, int]]] = []
+        batches: list[Batch] = []
         longest = 0
         for i, k in places:
             if not batches or longest * (len(batches[-1]) + 1) > max_tokens:

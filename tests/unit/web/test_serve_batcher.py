@@ -7,6 +7,7 @@ from concurrent.futures import CancelledError
 import pytest
 
 from dragoman.translate.translator import Hypothesis
+from dragoman.web.serve import batcher as module
 from dragoman.web.serve.batcher import BATCH_SENTENCES, Batcher, Wanted
 from dragoman.web.serve.limits import Limits
 from dragoman.web.serve.problem import Problem
@@ -79,15 +80,37 @@ def test_those_who_wait_go_together_and_everybody_gets_his_own(make, held):
     assert len(held.batches) == 2 and batcher.num_waiting == 0
 
 
-def test_a_second_worker_prepares_full_batches_only(held):
+def test_beside_a_batch_that_is_computed_another_gathers_for_a_moment_only(held, monkeypatch):
+    monkeypatch.setattr(module, "GATHER_SECONDS", 0.4)
     batcher = Batcher(held, Limits(), num_workers=2)
     occupy(batcher, held)
-    batcher.submit(["a"] * (BATCH_SENTENCES - 1), Wanted())
-    assert not held.entered.acquire(timeout=0.2), "it waits for the engine, or for one more"
+    batcher.submit(["a"], Wanted())
     batcher.submit(["b"], Wanted())
+    assert not held.entered.acquire(timeout=0.1), "it waits for company"
+    assert held.entered.acquire(timeout=10) and held.batches[1][0] == ["a", "b"]
+    held.go(5)
+    batcher.close()
+
+
+def test_a_full_batch_does_not_wait(held, monkeypatch):
+    monkeypatch.setattr(module, "GATHER_SECONDS", 60.0)
+    batcher = Batcher(held, Limits(), num_workers=2)
+    occupy(batcher, held)
+    batcher.submit(["a"] * (2 * BATCH_SENTENCES), Wanted())
     assert held.entered.acquire(timeout=10) and len(held.batches[1][0]) == BATCH_SENTENCES
     held.go(5)
     batcher.close()
+
+
+def test_sentences_of_like_length_go_together_and_the_oldest_is_always_among_them(make, held, monkeypatch):
+    monkeypatch.setattr(module, "BATCH_SENTENCES", 3)
+    batcher = make()
+    occupy(batcher, held)
+    for text in ("mid" * 3, "s", "long" * 10, "middle" * 2, "tiny", "ninesigns"):
+        batcher.submit([text], Wanted())
+    held.go(5)
+    batcher.close()
+    assert held.batches[1][0] == ["mid" * 3, "ninesigns", "middle" * 2]
 
 
 def test_other_options_are_another_batch(make, held):

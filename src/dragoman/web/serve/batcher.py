@@ -18,7 +18,7 @@ from dragoman.web.serve.problem import Problem
 # Enough to keep the engine at its speed, and little enough that whoever comes next does not wait for long.
 BATCH_SENTENCES = 32
 BATCH_CHARACTERS = 6_000
-NUM_WORKERS = 2  # one prepares and reads back while the other's batch is computed
+GATHER_SECONDS = 0.05  # for company, where another batch is computed anyway: a sentence alone costs twice as much
 MAX_RETRY_SECONDS = 60.0
 
 Best = list[Hypothesis]
@@ -45,10 +45,15 @@ class Job:
         self.num_taken = 0
         self.num_done = 0
         self.results: list[Best] = [[] for _ in sentences]
+        self.began = time.monotonic()
 
     @property
     def num_waiting(self) -> int:
         return len(self.sentences) - self.num_taken
+
+    @property
+    def next_length(self) -> int:
+        return len(self.sentences[self.num_taken])
 
     @property
     def waiting_characters(self) -> int:
@@ -56,14 +61,17 @@ class Job:
 
 
 class Batcher:
-    """One per model. `submit` and `drop` are for any thread."""
+    """One per model, with a worker for each batch that its engine computes at the same time.
+
+    `submit` and `drop` are for any thread.
+    """
 
     def __init__(
         self,
         translate: Translate,
         limits: Limits,
         on_batch: Callable[[int], None] = lambda num_sentences: None,
-        num_workers: int = NUM_WORKERS,
+        num_workers: int = 1,
     ) -> None:
         self._translate = translate
         self._limits = limits
@@ -174,20 +182,30 @@ class Batcher:
     def _next(self) -> list[tuple[Job, int]] | None:
         """Blocks until there is something to do; None when there will be nothing more."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_worth_it() or self._is_closed)
-            return None if self._is_closed else self._take()
+            while not self._is_closed:
+                seconds = self._seconds_to_gather()
+                if seconds is not None and seconds <= 0:
+                    return self._take()
+                self._changed.wait(seconds)
+        return None
 
-    def _is_worth_it(self) -> bool:
-        """While the engine computes, only a full batch is prepared: a sentence alone costs three times as much."""
-        return bool(self._jobs) and (self._num_running == 0 or self.num_waiting >= BATCH_SENTENCES)
+    def _seconds_to_gather(self) -> float | None:
+        """How long to wait for more; None where nobody waits. A free engine waits for nobody."""
+        if not self._jobs:
+            return None
+        if self._num_running == 0 or self.num_waiting >= BATCH_SENTENCES:
+            return 0.0
+        return self._jobs[0].began + GATHER_SECONDS - time.monotonic()
 
     def _take(self) -> list[tuple[Job, int]]:
-        """One sentence of every request in turn, so that a long one leaves room for the others."""
+        """One sentence of every request in turn, so that a long request leaves room for the others."""
         wanted = self._jobs[0].wanted
-        turn = deque(job for job in self._jobs if job.wanted == wanted)
+        share = -(-(self.num_waiting + self._num_running) // len(self._workers))  # the others are to have theirs
+        most = min(BATCH_SENTENCES, share)
+        turn = deque(_alike([job for job in self._jobs if job.wanted == wanted]))
         batch: list[tuple[Job, int]] = []
         num_characters = 0
-        while turn and len(batch) < BATCH_SENTENCES and num_characters < BATCH_CHARACTERS:
+        while turn and len(batch) < most and num_characters < BATCH_CHARACTERS:
             job = turn.popleft()
             batch.append((job, job.num_taken))
             num_characters += len(job.sentences[job.num_taken])
@@ -222,6 +240,12 @@ class Batcher:
         each = seconds / num_sentences / len(self._workers)
         known = self._seconds_per_sentence
         self._seconds_per_sentence = each if known is None else 0.9 * known + 0.1 * each
+
+
+def _alike(jobs: list[Job]) -> list[Job]:
+    """Whoever waits longest, then those whose sentences are about as long: a batch takes as long as its longest."""
+    length = jobs[0].next_length
+    return sorted(jobs, key=lambda job: (job is not jobs[0], abs(job.next_length - length)))
 
 
 def _fail(job: Job, error: Exception) -> None:

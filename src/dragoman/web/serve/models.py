@@ -1,6 +1,5 @@
 """The models of a server: one for every pair of languages, loaded and each behind its own batcher. No torch."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,6 @@ from dragoman.web.serve.limits import Limits
 
 # A batch is bounded already: cut once more, as for files, it would cost 5 % of the speed.
 BATCH_TOKENS = 8_192
-MAX_THREADS = 8  # more gain nothing for batches of this size
 
 Languages = tuple[str, str]  # source and target
 
@@ -37,7 +35,6 @@ def open_models(
 ) -> dict[Languages, Model]:
     """All of them, or an error that says which cannot be served and why."""
     translators: dict[Languages, Translator] = {}
-    threads = threads or min(len(os.sched_getaffinity(0)), MAX_THREADS)  # CTranslate2 takes four, whatever there is
     for path in paths:
         translator = Translator(path, device, threads)
         languages = _checked_languages(path, translator.languages)
@@ -61,7 +58,10 @@ def make_model(
         )
 
     name = "-".join(languages)
-    return Model(languages, Batcher(translate, limits, lambda num_sentences: on_batch(name, num_sentences)))
+    batcher = Batcher(
+        translate, limits, lambda num_sentences: on_batch(name, num_sentences), translator.engine.num_parallel
+    )
+    return Model(languages, batcher)
 
 
 def _checked_languages(path: str, languages: Languages) -> Languages:
