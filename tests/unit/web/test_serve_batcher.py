@@ -106,10 +106,10 @@ def test_sentences_of_like_length_go_together_and_the_oldest_is_always_among_the
     monkeypatch.setattr(module, "BATCH_SENTENCES", 3)
     batcher = make()
     occupy(batcher, held)
-    for text in ("mid" * 3, "s", "long" * 10, "middle" * 2, "tiny", "ninesigns"):
-        batcher.submit([text], Wanted())
+    waiting = ("mid" * 3, "s", "long" * 10, "middle" * 2, "tiny", "ninesigns")
+    jobs = [batcher.submit([text], Wanted()) for text in waiting]
     held.go(5)
-    batcher.close()
+    assert [texts(job) for job in jobs] == [[text.upper()] for text in waiting]
     assert held.batches[1][0] == ["mid" * 3, "ninesigns", "middle" * 2]
 
 
