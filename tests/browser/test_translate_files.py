@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from dragoman.translate.documents.document import split_document
+from dragoman.translate.documents.formats import split_document
 from dragoman.web.serve.limits import Limits
 from shouting_server import shout, shouting_server
 

@@ -7,7 +7,7 @@ from dragoman.config import CutBatch
 from dragoman.dist.world import World
 from dragoman.errors import DragomanError
 from dragoman.run.control import OUT_OF_MEMORY
-from dragoman.train import memory, profile_rank, worker
+from dragoman.train import memory, profile_rank, rank
 from dragoman.train.memory import free_gpu_bytes, naming_batch, poorest_share
 from dragoman.train.profile_task import ProfileTask
 from small_runs import kept_signals, tiny_job, tiny_recipe
@@ -97,9 +97,9 @@ def test_other_errors_stay_what_they_are(error):
 
 
 def test_a_worker_out_of_memory_says_so_in_two_lines(phrasebook_data, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(worker, "train", out_of_memory)
+    monkeypatch.setattr(rank, "train", out_of_memory)
     with kept_signals():
-        assert worker.main(tiny_job(phrasebook_data, tmp_path / "run")) == OUT_OF_MEMORY
+        assert rank.main(tiny_job(phrasebook_data, tmp_path / "run")) == OUT_OF_MEMORY
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("error: rank 0 on ")
     assert "microbatches of 100 target tokens (4 a step)" in first

@@ -4,13 +4,22 @@ import html
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _MARK = re.compile(r"<x\d+>")
 _MARKS = re.compile(r"(<x\d+>)")
 _EDGE = re.compile(r"((?:\s|<x\d+>)*)(.*?)((?:\s|<x\d+>)*)", re.DOTALL)
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:-]*)[^<>]*>")
 EMPHASIS = ("**", "__", "~~", "*", "_")  # of Markdown: the same at both ends
+CLAUSE_ENDS = ".,;:!?"
 VOID = {"img", "wbr", "br", "input"}
+
+
+class Side(NamedTuple):
+    """What stands beside a mark: the space, and the sign beyond it."""
+
+    gap: str
+    sign: str
 
 
 @dataclass
@@ -19,7 +28,7 @@ class Marks:
 
     originals: dict[str, str] = field(default_factory=dict)
     restore: Callable[[str], str] = str
-    neighbours: dict[str, tuple[str, str]] = field(default_factory=dict)  # the signs on both sides of a mark
+    neighbours: dict[str, tuple[Side, Side]] = field(default_factory=dict)  # of every mark, before and behind it
 
     def add(self, markup: str) -> str:
         """The mark that stands for it from now on."""
@@ -47,8 +56,13 @@ class Marks:
     def spaced(self, text: str) -> str:
         """With a space between marks and words: a word that touches a symbol is copied like it, not translated."""
         for match in _MARK.finditer(text):
-            self.neighbours[match.group()] = (text[: match.start()][-1:], text[match.end() :][:1])
-        return re.sub(r"(?<=\w)(?=<x\d+>)|(?<=>)(?<=\d>)(?=\w)", " ", text) if self.neighbours else text
+            before, after = text[: match.start()], text[match.end() :]
+            self.neighbours[match.group()] = (_side(before, before.rstrip(), -1), _side(after, after.lstrip(), 0))
+        parts = _MARKS.split(text)
+        for place in range(1, len(parts), 2):
+            parts[place - 1] += " " if parts[place - 1][-1:].isalnum() else ""
+            parts[place + 1] = (" " if parts[place + 1][:1].isalnum() else "") + parts[place + 1]
+        return "".join(parts)
 
     def restored(self, translation: str) -> str:
         """As `removed`, for a translation of what was spaced: marks touch again what they touched."""
@@ -57,7 +71,7 @@ class Marks:
     def _tight(self, text: str) -> str:
         parts = _MARKS.split(text)
         for place in range(1, len(parts), 2):
-            before, after = self.neighbours.get(parts[place], (" ", " "))
+            before, after = self.neighbours.get(parts[place], (Side(" ", ""), Side(" ", "")))
             parts[place - 1] = _joined(parts[place - 1], before, at_end=True)
             parts[place + 1] = _joined(parts[place + 1], after, at_end=False)
         return "".join(parts).strip()
@@ -95,14 +109,21 @@ class Marks:
         return "", False
 
 
-def _joined(text: str, neighbour: str, at_end: bool) -> str:
+def _side(text: str, trimmed: str, nearest: int) -> Side:
+    gap = text[len(trimmed) :] if nearest else text[: len(text) - len(trimmed)]
+    return Side(gap, trimmed[nearest] if trimmed else "")
+
+
+def _joined(text: str, side: Side, at_end: bool) -> str:
     """The edge of a text at a mark, as in the source: apart or not. Where that was no word, a word stays apart."""
     trimmed = text.rstrip() if at_end else text.lstrip()
     edge = trimmed[-1:] if at_end else trimmed[:1]
-    is_apart = neighbour.isspace() or (not neighbour.isalnum() and edge.isalnum() and trimmed != text)
-    ends_clause = not at_end and edge and edge in ".,;:!?"
-    space = " " if is_apart and not ends_clause else ""
-    return trimmed + space if at_end else space + trimmed
+    gap = side.gap
+    if not gap and not side.sign.isalnum() and edge.isalnum() and trimmed != text:
+        gap = " "
+    if not at_end and edge and edge in CLAUSE_ENDS and side.sign not in CLAUSE_ENDS:
+        gap = ""
+    return trimmed + gap if at_end else gap + trimmed
 
 
 def html_marks() -> Marks:
