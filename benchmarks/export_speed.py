@@ -70,7 +70,7 @@ def by_generate(folder: Path, options: argparse.Namespace, size: int) -> Callabl
             places = order[first : first + size]
             inputs: Any = tokenizer([lines[i] for i in places], return_tensors="pt", padding=True)
             with torch.inference_mode():
-                ids = model.generate(**inputs, num_beams=options.beam, max_length=256)
+                ids = model.generate(**inputs, num_beams=options.beam)
             found |= dict(zip(places, tokenizer.batch_decode(ids, skip_special_tokens=True), strict=True))
         return [found[i] for i in range(len(lines))]
 
