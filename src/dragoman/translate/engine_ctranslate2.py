@@ -6,34 +6,24 @@ from typing import Any
 
 import ctranslate2
 
-from dragoman.data.vocab import Vocab
 from dragoman.errors import DragomanError
 from dragoman.model.found import Found, SearchOptions
+from dragoman.translate.engine_export import ExportEngine
 from dragoman.translate.export_folder import EXPORT_AGAIN, ExportFolder
 
 MAX_THREADS = 8  # each has room of its own in memory
 
 
-class CTranslate2Engine:
+class CTranslate2Engine(ExportEngine):
     """See `engine.Engine`."""
 
     def __init__(self, export: ExportFolder, device: str | None, threads: int | None) -> None:
-        info = export.info
-        self.path = export.path
-        self.vocab = Vocab.load(export.vocab_path)
-        self.defaults = info.decode
-        self.max_pieces = info.max_pieces
-        self.learned_placeholders = info.learned_placeholders
-        self.languages = (info.source_language, info.target_language)
-        self._max_positions = info.max_positions
+        super().__init__(export)
         self._ids = {piece: number for number, piece in enumerate(self.vocab.pieces)}
         self.num_parallel = threads or default_threads()
         self.translator = _load(export, device or "auto", self.num_parallel)
         if self.translator.device != "cpu":
             self.num_parallel = 1
-
-    def sentences_at_once(self, options: SearchOptions) -> int | None:
-        return None
 
     def search(
         self,

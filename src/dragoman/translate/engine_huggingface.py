@@ -10,17 +10,18 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForSeq2SeqLM, GenerationConfig, LogitsProcessor
 
-from dragoman.data.vocab import BOS_ID, EOS_ID, PAD_ID, Vocab
+from dragoman.data.vocab import BOS_ID, EOS_ID, PAD_ID
 from dragoman.dist.world import pick_device
 from dragoman.errors import DragomanError
 from dragoman.model.found import Found, SearchOptions
+from dragoman.translate.engine_export import ExportEngine
 from dragoman.translate.export_folder import EXPORT_AGAIN, ExportFolder
 from dragoman.translate.progress_bars import without_progress_bars
 
 SCORED_TOKENS = 1_024  # at once: each has a number for every piece of the vocabulary
 
 
-class HuggingFaceEngine:
+class HuggingFaceEngine(ExportEngine):
     """See `engine.Engine`."""
 
     num_parallel = 1
@@ -28,18 +29,8 @@ class HuggingFaceEngine:
     def __init__(self, export: ExportFolder, device: str | None, threads: int | None) -> None:
         if threads is not None:
             torch.set_num_threads(threads)
-        info = export.info
-        self.path = export.path
-        self.vocab = Vocab.load(export.vocab_path)
-        self.defaults = info.decode
-        self.max_pieces = info.max_pieces
-        self.learned_placeholders = info.learned_placeholders
-        self.languages = (info.source_language, info.target_language)
-        self._max_positions = info.max_positions
+        super().__init__(export)
         self.model: Any = _load(export, device)
-
-    def sentences_at_once(self, options: SearchOptions) -> int | None:
-        return None
 
     @torch.inference_mode()
     def search(
