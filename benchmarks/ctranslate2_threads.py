@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import ctranslate2
@@ -37,9 +38,10 @@ def main() -> None:
         translator.translate_batch(pieces[:8], beam_size=BEAM)
         for name, order in orders.items():
             batches = [order[first : first + options.size] for first in range(0, len(order), options.size)]
-            spent = seconds(lambda batches=batches: translate_all(translator, batches, inter))
+            spent = seconds(partial(translate_all, translator, batches, inter))
             print(f"{name} {options.size}, {inter}x{intra}: {len(pieces) / spent:.2f} sentences/s", flush=True)
-        times = [seconds(lambda: translator.translate_batch([short], beam_size=BEAM)) for _ in range(NUM_SINGLES)]
+        alone = partial(translator.translate_batch, [short], beam_size=BEAM)
+        times = [seconds(alone) for _ in range(NUM_SINGLES)]
         print(f"one of {len(short)} pieces, {inter}x{intra}: {1000 * statistics.median(times):.1f} ms", flush=True)
 
 

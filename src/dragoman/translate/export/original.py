@@ -13,6 +13,7 @@ from dragoman.run.folder import RunFolder, step_name
 from dragoman.run.reader import read_manifest
 from dragoman.translate.export_folder import Origin, is_export
 from dragoman.translate.model_folder import ModelFolder, find_model
+from dragoman.units import plural
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ def _last_checkpoints(run: RunFolder, number: int) -> list[Path]:
     steps = run.step_checkpoints()
     if len(steps) < number:
         raise DragomanError(
-            f"{run.path} has {len(steps)} checkpoints, not {number}",
-            f"--average {len(steps)}" if steps else "train it first",
+            f"{run.path} has {plural(len(steps), 'checkpoint')}, not {number}",
+            f"--average {len(steps)}" if len(steps) > 1 else "leave --average out" if steps else "train it first",
         )
     lacking = [step_name(step) for step in steps[-number:] if not (run.step_checkpoint(step) / WEIGHTS).is_file()]
     if lacking:
