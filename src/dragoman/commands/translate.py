@@ -56,9 +56,11 @@ def translate(
     device: Annotated[str | None, typer.Option(help="cpu or cuda; the GPU where there is one.")] = None,
 ) -> None:
     """Translate text: sentences, lines, whole documents."""
+    from dragoman.allocator import keep_freed_memory
     from dragoman.translate.documents.formats import format_of
     from dragoman.translate.translator import Sampling, Translator
 
+    keep_freed_memory()
     kind: Format = format or (format_of(file.name) if file else "text")
     if kind != "text" and (n_best > 1 or alignments):
         raise DragomanError(f"--n-best and --alignments are for lines, not for {kind}", "give --format text")
