@@ -10,6 +10,7 @@ from dragoman.errors import DragomanError
 from dragoman.model.found import Found, SearchOptions
 from dragoman.translate.engine_export import ExportEngine
 from dragoman.translate.export_folder import EXPORT_AGAIN, ExportFolder
+from dragoman.translate.instructions import use_widest_vectors
 
 MAX_THREADS = 8  # each has room of its own in memory
 
@@ -19,6 +20,7 @@ class CTranslate2Engine(ExportEngine):
 
     def __init__(self, export: ExportFolder, device: str | None, threads: int | None) -> None:
         super().__init__(export)
+        use_widest_vectors()
         self._ids = {piece: number for number, piece in enumerate(self.vocab.pieces)}
         self.num_parallel = threads or default_threads()
         self.translator = _load(export, device or "auto", self.num_parallel)
