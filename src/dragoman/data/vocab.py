@@ -62,6 +62,9 @@ class Vocab:
         """Ids without EOS, exactly as SentencePiece gives them; placeholders are left alone."""
         return self.processor.encode(list(lines), out_type=int)
 
+    def num_pieces(self, line: str) -> int:
+        return len(self.processor.encode(line, out_type=int))
+
     def decode(self, batch: Sequence[Sequence[int]]) -> list[str]:
         """Text of the ids; control ids vanish, placeholder symbols stay (see `decode_target`)."""
         return self.processor.decode([[int(piece) for piece in ids] for ids in batch])

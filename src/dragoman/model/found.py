@@ -25,6 +25,11 @@ class SearchOptions:
     sampling: Sampling | None = None
     attention: bool = False  # whether to tell where each piece came from
 
+    @property
+    def num_found(self) -> int:
+        """So many translations cost no more than `num_best`: with a length penalty a beam goes on until it is full."""
+        return self.beam if self.sampling is None and self.length_penalty else self.num_best
+
 
 @dataclass(frozen=True)
 class Found:

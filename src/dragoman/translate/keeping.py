@@ -13,7 +13,7 @@ EMOJI = re.compile(
 )
 NUMBER = re.compile(r"(?<![^\W\d_])(?<![\d⟦])\d+(?:[.,:/'’-]\d+)*(?!⟧)")
 # A model rewrites these as its language would (1,250.50 as 1.250,50), so that it had better not see them.
-SEPARATED_NUMBER = re.compile(r"(?<![\w.,⟦])\d+(?:[.,:/'’-]\d+)+(?![\w⟧])")
+SEPARATED_NUMBER = re.compile(r"(?<![\w.,⟦])\d+(?:[.,:/'’-]\d+)+(?![\d⟧])")
 
 
 def spans_to_keep(line: str) -> list[str]:

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dragoman.data.vocab import UNK_ID
 from dragoman.model.found import Found, Sampling, SearchOptions
 from dragoman.translate.alignment import align_words, words_of_pieces
+from dragoman.translate.attempt import Attempt, Best
 from dragoman.translate.engine import BATCH_TOKENS, Engine, open_engine
-from dragoman.translate.keeping import EMOJI, NUMBER, SEPARATED_NUMBER, lost_spans
 from dragoman.translate.parts import Hypothesis, Part, Splitter, copied, join
 
 __all__ = ["Hypothesis", "Sampling", "Translator"]
@@ -53,7 +53,7 @@ class Translator:
         alignments: bool = False,
         replace_unknowns: bool = False,
         keep: bool = False,
-    ) -> list[list[Hypothesis]]:
+    ) -> list[Best]:
         """The `num_best` translations of every sentence, best first; blank ones stay blank.
 
         `batch_tokens` (source tokens x beam) is what suits the device unless told. A translation begins with its
@@ -68,42 +68,54 @@ class Translator:
             attention=alignments or replace_unknowns,
         )
         wanted = _Wanted(options, batch_tokens, alignments, replace_unknowns)
-        hidden = (SEPARATED_NUMBER, EMOJI) if keep else ()
-        parts = [self._splitter.parts(line, hidden) for line in sentences]
+        forced = prefixes or [""] * len(sentences)
+        if keep:
+            attempts = [Attempt(line, prefix) for line, prefix in zip(sentences, forced, strict=True)]
+            return self._kept(attempts, wanted, on_progress)
+        parts = [self._splitter.parts(line) for line in sentences]
         self.num_cut += sum(len(own) > 1 for own in parts)
-        results = self._translate(parts, prefixes, wanted, on_progress)
-        return self._kept(sentences, results, prefixes, wanted) if keep else results
+        return self._translate(parts, forced, wanted, on_progress)
+
+    def attempt(
+        self, attempts: Sequence[Attempt], num_best: int = 1, batch_tokens: int | None = None, alignments: bool = False
+    ) -> list[Best | Attempt]:
+        """One turn of what `translate` does with `keep`: translations, or what is to be tried next."""
+        options = SearchOptions(
+            beam=max(self.defaults.beam, num_best),
+            length_penalty=self.defaults.length_penalty,
+            max_length=self.defaults.max_length,
+            num_best=num_best,
+            attention=alignments,
+        )
+        return self._attempt(attempts, _Wanted(options, batch_tokens, alignments, replace_unknowns=False))
 
     def _kept(
-        self,
-        sentences: Sequence[str],
-        results: list[list[Hypothesis]],
-        prefixes: Sequence[str] | None,
-        wanted: _Wanted,
-    ) -> list[list[Hypothesis]]:
-        """Where a translation lost something it is done again: the numbers hidden, and if need be, in stretches."""
-        lost = [lost_spans(line, best[0].text) for line, best in zip(sentences, results, strict=True)]
-        for is_last in (False, True):
-            again = [i for i in range(len(sentences)) if lost[i]]
-            if not again:
-                break
-            parts = [
-                self._splitter.parts(sentences[i], (NUMBER, EMOJI), literals=lost[i] if is_last else ()) for i in again
-            ]
-            redone = self._translate(parts, [prefixes[i] for i in again] if prefixes else None, wanted)
-            for i, best in zip(again, redone, strict=True):
-                still = lost_spans(sentences[i], best[0].text)
-                if is_last or len(still) < len(lost[i]):
-                    results[i], lost[i] = best, still
-        return results
+        self, attempts: Sequence[Attempt], wanted: _Wanted, on_progress: Callable[[int], None] | None
+    ) -> list[Best]:
+        outcomes = self._attempt(attempts, wanted, on_progress)
+        while again := [(i, each) for i, each in enumerate(outcomes) if isinstance(each, Attempt)]:
+            for (i, _), outcome in zip(again, self._attempt([each for _, each in again], wanted), strict=True):
+                outcomes[i] = outcome
+        return outcomes  # type: ignore[return-value]  # no attempt is left
+
+    def _attempt(
+        self, attempts: Sequence[Attempt], wanted: _Wanted, on_progress: Callable[[int], None] | None = None
+    ) -> list[Best | Attempt]:
+        parts = [attempt.parts(self._splitter) for attempt in attempts]
+        self.num_cut += sum(len(own) > 1 and attempt.is_first for own, attempt in zip(parts, attempts, strict=True))
+        # All that is found anyway: another one may have kept what the best one lost.
+        several = replace(wanted, options=replace(wanted.options, num_best=wanted.options.num_found))
+        found = self._translate(parts, [attempt.prefix for attempt in attempts], several, on_progress)
+        num_best = wanted.options.num_best
+        return [attempt.outcome(best, num_best) for attempt, best in zip(attempts, found, strict=True)]
 
     def _translate(
         self,
         sentences: Sequence[Sequence[Part]],
-        prefixes: Sequence[str] | None,
+        prefixes: Sequence[str],
         wanted: _Wanted,
-        on_progress: Callable[[int], None] | None = None,
-    ) -> list[list[Hypothesis]]:
+        on_progress: Callable[[int], None] | None,
+    ) -> list[Best]:
         num_best = wanted.options.num_best
         best = [[copied(part, num_best, wanted.alignments) for part in parts] for parts in sentences]
         places = [(i, k) for i, parts in enumerate(sentences) for k, part in enumerate(parts) if part.ids]
@@ -111,7 +123,7 @@ class Translator:
         places.sort(key=lambda place: -len(sentences[place[0]][place[1]].ids))
 
         def search(batch: Batch) -> list[list[Found]]:
-            forced = self._forced([prefixes[i] if k == 0 else "" for i, k in batch]) if prefixes else None
+            forced = self._forced([prefixes[i] if k == 0 else "" for i, k in batch])
             return self.engine.search([sentences[i][k].ids for i, k in batch], wanted.options, forced)
 
         batches = self._batches(places, sentences, wanted)
@@ -149,8 +161,8 @@ class Translator:
             batches[-1].append((i, k))
         return batches
 
-    def _forced(self, prefixes: Sequence[str]) -> list[list[int]]:
-        return self.engine.vocab.encode(prefixes)
+    def _forced(self, prefixes: Sequence[str]) -> list[list[int]] | None:
+        return self.engine.vocab.encode(prefixes) if any(prefixes) else None
 
     def _to_text(self, found: Found, part: Part, wanted: _Wanted) -> Hypothesis:
         vocab = self.engine.vocab

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dragoman.translate.keeping import lost_spans, spans_to_keep
+from dragoman.translate.keeping import SEPARATED_NUMBER, lost_spans, spans_to_keep
 from dragoman.translate.translator import Translator
 
 # Every one of these must come back as it is. The model of these tests can hardly translate at all.
@@ -71,6 +71,14 @@ def test_everything_on_the_list_is_found():
 )
 def test_what_is_lost(line, translation, lost):
     assert lost_spans(line, translation) == lost
+
+
+@pytest.mark.parametrize(
+    ("line", "hidden"),
+    [("the 1,250th time", ["1,250"]), ("a 777-300ER at 10:30am", ["777-300", "10:30"]), ("V1.2, 3 and 42nd", [])],
+)
+def test_numbers_with_signs_are_hidden_whatever_letters_follow(line, hidden):
+    assert SEPARATED_NUMBER.findall(line) == hidden
 
 
 def test_nothing_on_the_list_is_lost_by_a_model_that_knows_nothing(translator):
