@@ -2,13 +2,15 @@
 
 import threading
 import time
-from concurrent.futures import CancelledError
+from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
+from dataclasses import replace
 
 import pytest
 
+from dragoman.translate.attempt import LEAVE_OUT, Attempt
 from dragoman.translate.translator import Hypothesis
 from dragoman.web.serve import batcher as module
-from dragoman.web.serve.batcher import BATCH_SENTENCES, Batcher, Wanted
+from dragoman.web.serve.batcher import BATCH_SENTENCES, NUM_CHOICES, Batcher, Wanted
 from dragoman.web.serve.limits import Limits
 from dragoman.web.serve.problem import Problem
 
@@ -18,6 +20,7 @@ class HeldTranslator:
 
     def __init__(self):
         self.batches = []
+        self.again = False
         self.may_go = threading.Semaphore(0)
         self.entered = threading.Semaphore(0)
 
@@ -27,6 +30,8 @@ class HeldTranslator:
         assert self.may_go.acquire(timeout=10)
         if "fail" in sentences:
             raise RuntimeError("broken")
+        if self.again:
+            return [Attempt(sentence) for sentence in sentences]
         return [[Hypothesis(sentence.upper(), 0.0)] * wanted.num_best for sentence in sentences]
 
     def go(self, times=1):
@@ -82,6 +87,7 @@ def test_those_who_wait_go_together_and_everybody_gets_his_own(make, held):
 
 def test_beside_a_batch_that_is_computed_another_gathers_for_a_moment_only(held, monkeypatch):
     monkeypatch.setattr(module, "GATHER_SECONDS", 0.4)
+    monkeypatch.setattr(module, "QUIET_SECONDS", 60.0)
     batcher = Batcher(held, Limits(), num_workers=2)
     occupy(batcher, held)
     batcher.submit(["a"], Wanted())
@@ -92,13 +98,138 @@ def test_beside_a_batch_that_is_computed_another_gathers_for_a_moment_only(held,
     batcher.close()
 
 
-def test_a_full_batch_does_not_wait(held, monkeypatch):
+def test_gathering_ends_when_nobody_comes_any_more(held, monkeypatch):
     monkeypatch.setattr(module, "GATHER_SECONDS", 60.0)
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.4)
     batcher = Batcher(held, Limits(), num_workers=2)
     occupy(batcher, held)
-    batcher.submit(["a"] * (2 * BATCH_SENTENCES), Wanted())
-    assert held.entered.acquire(timeout=10) and len(held.batches[1][0]) == BATCH_SENTENCES
+    batcher.submit(["a"], Wanted())
+    assert not held.entered.acquire(timeout=0.1), "it waits for company"
+    assert held.entered.acquire(timeout=10) and held.batches[1][0] == ["a"]
     held.go(5)
+    batcher.close()
+
+
+def test_those_who_were_just_answered_may_ask_again_and_go_along(held, monkeypatch):
+    monkeypatch.setattr(module, "GATHER_SECONDS", 60.0)
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 60.0)
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
+    batcher = Batcher(held, Limits(), num_workers=2)
+    running = [occupy(batcher, held), batcher.submit(["a"], Wanted())]
+    assert held.entered.acquire(timeout=10)
+    batcher.submit(["waits"], Wanted())
+    held.go()
+    wait([job.future for job in running], timeout=10, return_when=FIRST_COMPLETED)
+    assert not held.entered.acquire(timeout=0.1), "who was answered has not asked again yet"
+    batcher.submit(["again"], Wanted())
+    assert held.entered.acquire(timeout=10) and held.batches[2][0] == ["waits", "again"]
+    held.go(5)
+    batcher.close()
+
+
+@pytest.fixture
+def patient(held, monkeypatch):
+    """Two workers that gather for longer than any test lasts."""
+    monkeypatch.setattr(module, "GATHER_SECONDS", 60.0)
+    monkeypatch.setattr(module, "QUIET_SECONDS", 60.0)
+    batcher = Batcher(held, Limits(), num_workers=2)
+    yield batcher
+    held.go(100)
+    batcher.close()
+
+
+def test_where_many_wait_nothing_is_gathered(patient, held):
+    occupy(patient, held)
+    patient.submit(["a"] * NUM_CHOICES, Wanted())
+    assert held.entered.acquire(timeout=10) and len(held.batches[1][0]) == BATCH_SENTENCES
+
+
+def test_the_second_sentence_of_a_request_does_not_wait_for_company(patient, held):
+    job = patient.submit(["one", "two"], Wanted())
+    assert all(held.entered.acquire(timeout=10) for _ in range(2)), "one for each worker"
+    held.go(2)
+    assert texts(job) == ["ONE", "TWO"]
+
+
+class Careful:
+    """Needs three attempts where "hard" is written, and notes who came with whom."""
+
+    def __init__(self):
+        self.batches = []
+        self.entered = threading.Event()
+        self.may_go = threading.Event()
+        self.may_go.set()
+
+    def __call__(self, items, wanted):
+        self.entered.set()
+        assert self.may_go.wait(10)
+        attempts = [item if isinstance(item, Attempt) else Attempt(item) for item in items]
+        self.batches.append([(attempt.sentence, attempt.care) for attempt in attempts])
+        return [self._outcome(attempt) for attempt in attempts]
+
+    def _outcome(self, attempt):
+        if "hard" in attempt.sentence and attempt.care < LEAVE_OUT:
+            return replace(attempt, care=attempt.care + 1)
+        return [Hypothesis(attempt.sentence.upper(), 0.0)]
+
+
+def test_what_must_be_tried_again_does_not_keep_its_batch_waiting():
+    careful = Careful()
+    batcher = Batcher(careful, Limits(), num_workers=1)
+    job = batcher.submit(["easy", "hard", "hard too"], Wanted())
+    assert texts(job) == ["EASY", "HARD", "HARD TOO"]
+    assert [sorted(care for _, care in batch) for batch in careful.batches] == [[0, 0, 0], [1, 1], [2, 2]]
+    assert batcher.num_waiting == 0
+    batcher.close()
+
+
+def test_what_must_be_tried_again_goes_before_what_never_had_a_turn(monkeypatch):
+    monkeypatch.setattr(module, "BATCH_SENTENCES", 2)
+    careful = Careful()
+    careful.may_go.clear()
+    batcher = Batcher(careful, Limits(), num_workers=1)
+    occupied = batcher.submit(["busy"], Wanted())
+    assert careful.entered.wait(10)
+    jobs = [batcher.submit(sentences, Wanted()) for sentences in (["hard", "a"], ["b"], ["c"])]
+    careful.may_go.set()
+    assert [texts(job) for job in (occupied, *jobs)] == [["BUSY"], ["HARD", "A"], ["B"], ["C"]]
+    batches = [[sentence for sentence, _ in batch] for batch in careful.batches]
+    assert batches == [["busy"], ["hard", "b"], ["hard", "c"], ["hard", "a"]]
+    batcher.close()
+
+
+def test_a_dropped_request_is_not_tried_again(make, held):
+    batcher = make()
+    held.again = True
+    job = occupy(batcher, held)
+    batcher.drop(job)
+    held.go(5)
+    held.again = False
+    assert texts(batcher.submit(["after"], Wanted())) == ["AFTER"]
+    assert len(held.batches) == 2 and batcher.num_waiting == 0
+
+
+def test_sentences_are_put_together_by_the_length_that_the_engine_sees(held, monkeypatch):
+    monkeypatch.setattr(module, "BATCH_SENTENCES", 2)
+    batcher = Batcher(held, Limits(), measure=lambda sentences: [int(sentence[-1]) for sentence in sentences])
+    occupied = batcher.submit(["busy1"], Wanted())
+    assert held.entered.acquire(timeout=10)
+    jobs = [batcher.submit([text], Wanted()) for text in ("short5", "short9", "very much longer5", "short8")]
+    held.go(5)
+    assert [texts(job) for job in (occupied, *jobs)] == [[job.items[0].upper()] for job in (occupied, *jobs)]
+    assert [batch for batch, _ in held.batches[1:]] == [["short5", "very much longer5"], ["short9", "short8"]]
+    batcher.close()
+
+
+def test_of_a_long_request_the_sentence_of_like_length_goes_first(held, monkeypatch):
+    monkeypatch.setattr(module, "BATCH_SENTENCES", 2)
+    batcher = Batcher(held, Limits(), measure=lambda sentences: [int(sentence[-1]) for sentence in sentences])
+    occupied = batcher.submit(["busy1"], Wanted())
+    assert held.entered.acquire(timeout=10)
+    jobs = [batcher.submit(texts, Wanted()) for texts in (["a5", "b9"], ["c1", "d8", "e4"])]
+    held.go(5)
+    assert [texts(job) for job in (occupied, *jobs)] == [["BUSY1"], ["A5", "B9"], ["C1", "D8", "E4"]]
+    assert [batch for batch, _ in held.batches[1:]] == [["a5", "e4"], ["b9", "d8"], ["c1"]]
     batcher.close()
 
 
@@ -123,9 +254,10 @@ def test_other_options_are_another_batch(make, held):
 
 
 def test_a_long_request_does_not_keep_short_ones_waiting(make, held):
-    batcher = make()
+    batcher = make(Limits(timeout_seconds=3_600))  # a slow machine is not the matter here
     occupy(batcher, held)
     long = batcher.submit([f"long{n}" for n in range(1_000)], Wanted())
+    time.sleep(0.1)  # so long takes a sentence
     held.go()
     assert held.entered.acquire(timeout=10)  # the long one is under way
     short = batcher.submit(["short"], Wanted())
@@ -166,13 +298,44 @@ def test_no_more_waits_than_can_be_done_in_time(make, held):
     job = occupy(batcher, held)
     time.sleep(0.1)
     held.go()
-    job.future.result(10)  # 0.1 s a sentence: five in half a second, of which one is under way
+    job.future.result(10)  # 0.1 s alone is 0.03 s among many: seventeen in half a second, of which one is under way
     occupy(batcher, held)
-    batcher.submit(["a"] * 2, Wanted())
+    batcher.submit(["a"] * 5, Wanted())
     batcher.submit(["a"], Wanted())
     with pytest.raises(Problem) as refused:
-        batcher.submit(["b"] * 2, Wanted())
+        batcher.submit(["b"] * 12, Wanted())
     assert refused.value.status == 429
+
+
+def test_one_that_was_slow_alone_keeps_nobody_out(make, held):
+    """A batch takes much longer than one sentence, but not as many times longer as it has sentences."""
+    batcher = make(Limits(timeout_seconds=20.0))
+    for _ in range(5):
+        job = occupy(batcher, held)
+        time.sleep(0.1)
+        held.go()
+        job.future.result(10)
+    occupy(batcher, held)
+    jobs = [batcher.submit(["a"] * 4, Wanted()) for _ in range(50)]
+    held.go(50)
+    assert [texts(job) for job in jobs] == [["A"] * 4] * 50
+
+
+def test_who_asks_for_several_does_not_wait_behind_all_who_came_later_again_and_again(make, held, monkeypatch):
+    monkeypatch.setattr(module, "BATCH_SENTENCES", 2)
+    batcher = make(Limits(timeout_seconds=3_600))
+    for _ in range(20):
+        held.go()
+        assert texts(occupy(batcher, held)) == ["BUSY"]
+    occupy(batcher, held)
+    three = batcher.submit(["one", "two", "three"], Wanted())
+    time.sleep(0.1)
+    later = [batcher.submit([f"later{n}"], Wanted()) for n in range(20)]
+    held.go(4)
+    assert texts(three) == ["ONE", "TWO", "THREE"]
+    assert sum(job.future.done() for job in later) <= 3, "one in each of its batches"
+    held.go(20)
+    assert texts(later[-1]) == ["LATER19"]
 
 
 def test_the_queue_is_bounded_in_characters_too(make, held):
@@ -244,3 +407,16 @@ def test_batches_are_counted(make, held):
     while sizes != [2] and time.monotonic() < deadline:
         time.sleep(0.01)
     assert sizes == [2]
+
+
+def test_nobody_is_passed_over_for_whoever_came_much_later(held, monkeypatch):
+    monkeypatch.setattr(module, "BATCH_SENTENCES", 2)
+    monkeypatch.setattr(module, "NUM_CHOICES", 3)
+    batcher = Batcher(held, Limits(), measure=lambda sentences: [int(sentence[-1]) for sentence in sentences])
+    occupied = batcher.submit(["busy1"], Wanted())
+    assert held.entered.acquire(timeout=10)
+    jobs = [batcher.submit([text], Wanted()) for text in ("a5", "b9", "c1", "late5")]
+    held.go(5)
+    assert [texts(job) for job in (occupied, *jobs)] == [["BUSY1"], ["A5"], ["B9"], ["C1"], ["LATE5"]]
+    assert [batch for batch, _ in held.batches[1:]] == [["a5", "b9"], ["c1", "late5"]]
+    batcher.close()

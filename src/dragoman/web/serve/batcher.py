@@ -10,18 +10,28 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass
+from heapq import nsmallest
 
-from dragoman.translate.translator import Hypothesis
+from dragoman.translate.attempt import Attempt, Best
 from dragoman.web.serve.limits import Limits
 from dragoman.web.serve.problem import Problem
 
 # Enough to keep the engine at its speed, and little enough that whoever comes next does not wait for long.
-BATCH_SENTENCES = 32
-BATCH_CHARACTERS = 6_000
-GATHER_SECONDS = 0.05  # for company, where another batch is computed anyway: a sentence alone costs twice as much
+BATCH_SENTENCES = 20
+BATCH_CHARACTERS = 8_000
+# For company, where another batch is computed anyway: a sentence alone costs twice as much. Those who were answered a
+# moment ago often ask again at once.
+GATHER_SECONDS = 0.05
+AGAIN_SECONDS = 0.025  # for the first of them, whose answers go out one after the other
+QUIET_SECONDS = 0.005  # when nobody has come for so long, nobody will
+NUM_CHOICES = 64  # sentences of like length are sought among so many requests: among all, some would wait for too long
+# The next sentence of a request waits as if it had come later by so many times what a sentence takes: who asks for many
+# leaves room for others, and waits for them no longer than for his own.
+TURN_SENTENCES = 2
+BATCH_COST_SENTENCES = 3  # so many more a batch takes, however few are in it: see benchmarks/batch_cost.py
 MAX_RETRY_SECONDS = 60.0
 
-Best = list[Hypothesis]
+Item = str | Attempt  # a sentence that is new, or one that has to be translated once more
 
 
 @dataclass(frozen=True)
@@ -32,32 +42,43 @@ class Wanted:
     alignments: bool = False
 
 
-Translate = Callable[[list[str], Wanted], list[Best]]
+Translate = Callable[[list[Item], Wanted], list[Best | Attempt]]
+Measure = Callable[[Sequence[str]], list[int]]  # how long sentences are for the engine
+
+
+def in_characters(sentences: Sequence[str]) -> list[int]:
+    return [len(sentence) for sentence in sentences]
 
 
 class Job:
     """The sentences of one request, and the promise of their translations."""
 
-    def __init__(self, sentences: Sequence[str], wanted: Wanted) -> None:
-        self.sentences = sentences
+    def __init__(self, sentences: Sequence[str], lengths: list[int], wanted: Wanted) -> None:
+        self.items: list[Item] = list(sentences)
+        self.lengths = lengths
         self.wanted = wanted
         self.future: Future[list[Best]] = Future()
-        self.num_taken = 0
+        self.waiting = deque(range(len(sentences)))
         self.num_done = 0
         self.results: list[Best] = [[] for _ in sentences]
         self.began = time.monotonic()
 
     @property
-    def num_waiting(self) -> int:
-        return len(self.sentences) - self.num_taken
+    def is_under_way(self) -> bool:
+        return len(self.waiting) < len(self.items)
 
-    @property
-    def next_length(self) -> int:
-        return len(self.sentences[self.num_taken])
+    def turn(self, seconds_between: float) -> float:
+        """When its next sentence came, or would have if they came one by one."""
+        return self.began + seconds_between * (len(self.items) - len(self.waiting))
+
+    def like(self, length: int) -> tuple[int, int]:
+        """What waits of it and is nearest to this length: by how much it is off, and its place."""
+        place = min(self.waiting, key=lambda place: abs(self.lengths[place] - length))
+        return abs(self.lengths[place] - length), place
 
     @property
     def waiting_characters(self) -> int:
-        return sum(map(len, self.sentences[self.num_taken :]))
+        return sum(len(self.items[place]) for place in self.waiting)
 
 
 class Batcher:
@@ -72,18 +93,21 @@ class Batcher:
         limits: Limits,
         on_batch: Callable[[int], None] = lambda num_sentences: None,
         num_workers: int = 1,
+        measure: Measure = in_characters,
     ) -> None:
         self._translate = translate
+        self._measure = measure
         self._limits = limits
         self._on_batch = on_batch
-        self._jobs: deque[Job] = deque()
+        self._jobs: set[Job] = set()  # of which something waits
         self._unfinished: set[Job] = set()
         self._changed = threading.Condition()
         self._is_closed = False
-        self._seconds_per_sentence: float | None = None  # lately, of all workers together
+        self._lately = (0.0, 0.0)  # seconds of the last batches, their sentences and costs; the older the less
         self.num_waiting = 0
         self._num_running = 0
         self._waiting_characters = 0
+        self._last_came = 0.0
         self._workers = [threading.Thread(target=self._work, daemon=True) for _ in range(num_workers)]
         for worker in self._workers:
             worker.start()
@@ -99,15 +123,15 @@ class Batcher:
 
     def _seconds_until_done(self, num_more: int) -> float:
         """Half of a request's time is spared for those who come while it waits."""
-        return (self.num_waiting + self._num_running + num_more) * (self._seconds_per_sentence or 0.0)
+        return (self.num_waiting + self._num_running + num_more) * self._seconds_per_sentence
 
     @property
     def retry_seconds(self) -> float:
         """When half of those that wait now will be done, as far as the last batches tell."""
-        return min(MAX_RETRY_SECONDS, self.num_waiting / 2 * (self._seconds_per_sentence or 0.0))
+        return min(MAX_RETRY_SECONDS, self.num_waiting / 2 * self._seconds_per_sentence)
 
     def submit(self, sentences: Sequence[str], wanted: Wanted) -> Job:
-        job = Job(sentences, wanted)
+        job = Job(sentences, self._measure(sentences), wanted)
         if not sentences:
             job.future.set_result([])
             return job
@@ -115,7 +139,8 @@ class Batcher:
             if self._is_closed:
                 raise Problem(503, "the server is ending", 5)
             self.check_room(len(sentences))
-            self._jobs.append(job)
+            self._jobs.add(job)
+            self._last_came = job.began
             self._unfinished.add(job)
             self._count(job, 1)
             self._changed.notify()
@@ -124,8 +149,8 @@ class Batcher:
 
     def drop(self, job: Job) -> None:
         """Nobody wants it any more: what waits of it is not translated."""
-        self._remove(job)
         job.future.cancel()
+        self._remove(job)
 
     def abandon(self) -> None:
         """Whoever still waits is told that the server ends."""
@@ -153,7 +178,7 @@ class Batcher:
                 self._count(job, -1)
 
     def _count(self, job: Job, sign: int) -> None:
-        self.num_waiting += sign * job.num_waiting
+        self.num_waiting += sign * len(job.waiting)
         self._waiting_characters += sign * job.waiting_characters
 
     def _work(self) -> None:
@@ -166,7 +191,7 @@ class Batcher:
     def _run(self, batch: list[tuple[Job, int]]) -> None:
         start = time.monotonic()
         try:
-            results = self._translate([job.sentences[place] for job, place in batch], batch[0][0].wanted)
+            results = self._translate([job.items[place] for job, place in batch], batch[0][0].wanted)
             self._note_speed(len(batch), time.monotonic() - start)
             self._on_batch(len(batch))
             self._deliver(batch, results)
@@ -181,71 +206,92 @@ class Batcher:
 
     def _next(self) -> list[tuple[Job, int]] | None:
         """Blocks until there is something to do; None when there will be nothing more."""
+        free_since = time.monotonic()
         with self._changed:
             while not self._is_closed:
-                seconds = self._seconds_to_gather()
+                seconds = self._seconds_to_gather(free_since)
                 if seconds is not None and seconds <= 0:
-                    return self._take()
+                    batch = self._take()
+                    self._changed.notify()  # another worker may see to the rest
+                    return batch
                 self._changed.wait(seconds)
         return None
 
-    def _seconds_to_gather(self) -> float | None:
-        """How long to wait for more; None where nobody waits. A free engine waits for nobody."""
+    def _seconds_to_gather(self, free_since: float) -> float | None:
+        """How long to wait for more; None where nobody waits. An engine that does nothing waits for nobody."""
         if not self._jobs:
             return None
-        if self._num_running == 0 or self.num_waiting >= BATCH_SENTENCES:
+        if self._num_running == 0 or self.num_waiting >= NUM_CHOICES or any(job.is_under_way for job in self._jobs):
             return 0.0
-        return self._jobs[0].began + GATHER_SECONDS - time.monotonic()
+        end = max(free_since, min(job.began for job in self._jobs)) + GATHER_SECONDS
+        somebody_came = self._last_came > free_since
+        quiet = self._last_came + QUIET_SECONDS if somebody_came else free_since + AGAIN_SECONDS
+        return min(end, quiet) - time.monotonic()
 
     def _take(self) -> list[tuple[Job, int]]:
-        """One sentence of every request in turn, so that a long request leaves room for the others."""
-        wanted = self._jobs[0].wanted
+        """One sentence of every request in turn, so that a long one leaves room for the others; all of like length."""
         share = -(-(self.num_waiting + self._num_running) // len(self._workers))  # the others are to have theirs
         most = min(BATCH_SENTENCES, share)
-        turn = deque(_alike([job for job in self._jobs if job.wanted == wanted]))
+        first, *others = self._choices()
+        length = first.lengths[first.waiting[0]]  # of whoever waits longest
+        turn = deque([first, *sorted(others, key=lambda job: job.like(length))])  # a batch takes as long as its longest
         batch: list[tuple[Job, int]] = []
         num_characters = 0
         while turn and len(batch) < most and num_characters < BATCH_CHARACTERS:
             job = turn.popleft()
-            batch.append((job, job.num_taken))
-            num_characters += len(job.sentences[job.num_taken])
-            job.num_taken += 1
-            if job.num_waiting:
+            _, place = job.like(length)
+            job.waiting.remove(place)
+            num_characters += len(job.items[place])
+            batch.append((job, place))
+            if job.waiting:
                 turn.append(job)
-        self._to_the_end({job for job, _ in batch})
+        self._jobs -= {job for job, _ in batch if not job.waiting}
         self.num_waiting -= len(batch)
         self._num_running += len(batch)
         self._waiting_characters -= num_characters
         return batch
 
-    def _to_the_end(self, served: set[Job]) -> None:
-        """Who had a turn and has more goes behind who had none."""
-        others = [job for job in self._jobs if job not in served]
-        again = [job for job in self._jobs if job in served and job.num_waiting]
-        self._jobs = deque([*others, *again])
+    def _choices(self) -> list[Job]:
+        """Those that may go together with the one whose turn it is, which is the first."""
+        seconds_between = TURN_SENTENCES * self._seconds_per_sentence
+        choices = nsmallest(NUM_CHOICES, self._jobs, key=lambda job: job.turn(seconds_between))
+        return [job for job in choices if job.wanted == choices[0].wanted]
 
-    def _deliver(self, batch: list[tuple[Job, int]], results: list[Best]) -> None:
+    def _deliver(self, batch: list[tuple[Job, int]], results: list[Best | Attempt]) -> None:
         finished: list[Job] = []
         with self._changed:
-            for (job, place), best in zip(batch, results, strict=True):
-                job.results[place] = best
+            for (job, place), result in zip(batch, results, strict=True):
+                if isinstance(result, Attempt):
+                    self._again(job, place, result)
+                    continue
+                job.results[place] = result
                 job.num_done += 1
-                if job.num_done == len(job.sentences):
+                if job.num_done == len(job.items):
                     finished.append(job)
         for job in finished:
             with suppress(InvalidStateError):  # dropped meanwhile
                 job.future.set_result(job.results)
 
+    def _again(self, job: Job, place: int, attempt: Attempt) -> None:
+        """With one of the next batches, in its old turn: those of this one need not wait for it."""
+        if job.future.done():  # nobody wants it any more
+            return
+        job.items[place] = attempt
+        job.waiting.appendleft(place)
+        self.num_waiting += 1
+        self._waiting_characters += len(attempt)
+        self._jobs.add(job)
+
+    @property
+    def _seconds_per_sentence(self) -> float:
+        """Of all workers together, in full batches: one alone takes longer than one among many."""
+        seconds, num_sentences = self._lately
+        in_full_batches = 1 + BATCH_COST_SENTENCES / BATCH_SENTENCES
+        return seconds / num_sentences * in_full_batches / len(self._workers) if num_sentences else 0.0
+
     def _note_speed(self, num_sentences: int, seconds: float) -> None:
-        each = seconds / num_sentences / len(self._workers)
-        known = self._seconds_per_sentence
-        self._seconds_per_sentence = each if known is None else 0.9 * known + 0.1 * each
-
-
-def _alike(jobs: list[Job]) -> list[Job]:
-    """Whoever waits longest, then those whose sentences are about as long: a batch takes as long as its longest."""
-    length = jobs[0].next_length
-    return sorted(jobs, key=lambda job: (job is not jobs[0], abs(job.next_length - length)))
+        before = self._lately
+        self._lately = (0.9 * before[0] + seconds, 0.9 * before[1] + num_sentences + BATCH_COST_SENTENCES)
 
 
 def _fail(job: Job, error: Exception) -> None:

@@ -12,9 +12,7 @@ class Limits:
     max_texts: int = 1_000  # of a request
     max_alternatives: int = 10
     timeout_seconds: float = 30.0  # for a request, once it is read
-    read_seconds: float = (
-        10.0  # for the head of a request, for its body, and for an answer that the client does not take
-    )
+    read_seconds: float = 10.0  # for the head of a request, its body, and an answer that the client does not take
     keep_alive_seconds: int = 30
     end_seconds: float = 10.0  # for what is still being translated when the server ends
     max_connections: int = 1_000

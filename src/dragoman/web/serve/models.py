@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dragoman.errors import DragomanError
+from dragoman.translate.attempt import Attempt, Best
 from dragoman.translate.translator import Translator
-from dragoman.web.serve.batcher import Batcher, Best, Wanted
+from dragoman.web.serve.batcher import Batcher, Item, Wanted
 from dragoman.web.serve.limits import Limits
 
 # A batch is bounded already: cut once more, as for files, it would cost 5 % of the speed.
-BATCH_TOKENS = 8_192
+BATCH_TOKENS = 16_384
 
 Languages = tuple[str, str]  # source and target
 
@@ -48,19 +49,17 @@ def open_models(
 def make_model(
     languages: Languages, translator: Translator, limits: Limits, on_batch: Callable[[str, int], None]
 ) -> Model:
-    def translate(sentences: list[str], wanted: Wanted) -> list[Best]:
-        return translator.translate(
-            sentences,
-            num_best=wanted.num_best,
-            alignments=wanted.alignments,
-            keep=True,
-            batch_tokens=BATCH_TOKENS,
-        )
+    def translate(items: list[Item], wanted: Wanted) -> list[Best | Attempt]:
+        attempts = [Attempt(item) if isinstance(item, str) else item for item in items]
+        return translator.attempt(attempts, wanted.num_best, BATCH_TOKENS, wanted.alignments)
 
-    name = "-".join(languages)
-    batcher = Batcher(
-        translate, limits, lambda num_sentences: on_batch(name, num_sentences), translator.engine.num_parallel
-    )
+    def measure(sentences: Sequence[str]) -> list[int]:
+        return [translator.engine.vocab.num_pieces(sentence) for sentence in sentences]
+
+    def count(num_sentences: int) -> None:
+        on_batch("-".join(languages), num_sentences)
+
+    batcher = Batcher(translate, limits, count, translator.engine.num_parallel, measure)
     return Model(languages, batcher)
 
 

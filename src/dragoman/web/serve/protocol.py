@@ -1,6 +1,7 @@
 """HTTP connections that cannot be held for ever: slow clients are let go, too many are told so.
 
-uvicorn itself limits neither the time for the head of a request nor that for an answer which nobody takes.
+uvicorn itself limits neither the time for the head of a request nor that for an answer which nobody takes. And it sends
+the head of an answer before its body, which wakes whoever waits for it twice.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ class LimitedProtocol(H11Protocol):
         self._write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(OneWrite(transport, self.loop))  # type: ignore[arg-type]
         if len(self.connections) > self.limits.max_connections:
             self.app = refuse
         self._timer = self._abort_later()
@@ -68,6 +69,37 @@ class LimitedProtocol(H11Protocol):
 
     def _abort_later(self) -> asyncio.TimerHandle:
         return self.loop.call_later(self.limits.read_seconds, self.transport.abort)
+
+
+class OneWrite:
+    """A transport that sends together what is written in one turn of the loop."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._written: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._written:
+            self._loop.call_soon(self._send)
+        self._written.append(data)
+
+    def close(self) -> None:
+        self._send()
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._written.clear()
+        self._transport.abort()
+
+    def _send(self) -> None:
+        if self._written:
+            data = b"".join(self._written)
+            self._written.clear()
+            self._transport.write(data)
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send) -> None:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.translate.alignment import Pair
+from dragoman.translate.attempt import Best
 from dragoman.translate.documents.document import Document, Sentence
 from dragoman.translate.documents.formats import split_document
-from dragoman.web.serve.batcher import Best, Wanted
+from dragoman.web.serve.batcher import Wanted
 from dragoman.web.serve.limits import Limits
 from dragoman.web.serve.models import Model
 from dragoman.web.serve.problem import Problem
