@@ -1,11 +1,15 @@
 """The server beside CTranslate2 alone, one sentence alone, and what happens when far more is asked than it can do.
 
-    python benchmarks/serve_speed.py throughput --model EXPORT [--source FILE] [--sentences 256] [--threads 2]
-    python benchmarks/serve_speed.py overload --model EXPORT [--source FILE] [--seconds 120] [--clients 640] [--threads 2]
+    python benchmarks/serve_speed.py throughput --model EXPORT [--source FILE] [--sentences 1024] [--threads 2]
+                                                [--per-request 1]
+    python benchmarks/serve_speed.py overload --model EXPORT [--source FILE] [--sentences 1024] [--threads 2]
+                                              [--seconds 300] [--clients 960] [--times 10]
 
-`throughput`: 64 clients and bare `translate_batch` in turns, three rounds, the best batch size of the latter; then one warm short
-sentence. `overload`: ten times as many clients as saturate it, none of which waits when it is refused. Prints one JSON line.
-Both say what processor time a sentence took, which other work on the machine changes less than it changes the clock.
+`throughput`: 64 clients and bare `translate_batch` in turns, three rounds, the best batch size of the latter, as it comes and
+with the heap and the instructions that the server has; then one warm short sentence. `overload`: first what 64 clients get,
+then ten times as many requests a second for five minutes, by clients that do not wait when they are refused; every answer is
+compared with what the model gives when nobody else asks. Both say what processor time a sentence took, which other work on
+the machine changes less than it changes the clock. Prints one JSON line.
 """
 
 import argparse
@@ -15,13 +19,17 @@ import os
 import platform
 import tempfile
 import threading
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dragoman.translate.export_folder import read_info
-from dragoman.web.serve.bench import Running, bench, read_sentences, started
-from dragoman.web.serve.bench_client import drive_for, request_bytes
+from dragoman.translate.documents.formats import split_document
+from dragoman.translate.translator import Translator
+from dragoman.web.serve.bench import NUM_CLIENTS, Running, bench, read_sentences, started
+from dragoman.web.serve.bench_client import Load, drive, for_seconds, request
+
+CAPACITY_SECONDS = 20.0
 
 
 def main() -> None:
@@ -29,10 +37,12 @@ def main() -> None:
     parser.add_argument("what", choices=("throughput", "overload"))
     parser.add_argument("--model", required=True)
     parser.add_argument("--source", type=Path)
-    parser.add_argument("--sentences", type=int, default=256)
+    parser.add_argument("--sentences", type=int, default=1024)
+    parser.add_argument("--per-request", type=int, default=1, help="sentences that a client sends together")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=120.0)
-    parser.add_argument("--clients", type=int, default=640)
+    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--clients", type=int, default=960, help="less than the connections a server takes")
+    parser.add_argument("--times", type=float, default=10.0, help="so many times more than it can answer")
     options = parser.parse_args()
     machine = {"cpu": platform.processor() or platform.machine(), "cores": os.cpu_count(), "load": os.getloadavg()[0]}
     measured = throughput(options) if options.what == "throughput" else overload(options)
@@ -43,38 +53,72 @@ def throughput(options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "sentences"
         source.write_text("\n".join(read_sentences(options.source)[: options.sentences]), encoding="utf-8")
-        return bench(options.model, source, ["--threads", str(options.threads)], options.threads, None)
+        served = ["--threads", str(options.threads)]
+        return {
+            "sentences_per_request": options.per_request,
+            **bench(options.model, source, served, options.threads, None, options.per_request),
+        }
 
 
 def overload(options: argparse.Namespace) -> dict[str, Any]:
-    info = read_info(Path(options.model))
-    languages = (info.source_language, info.target_language)
-    requests = [request_bytes(sentence, languages) for sentence in read_sentences(options.source)]
+    lines = read_sentences(options.source)[: options.sentences]
+    translator = Translator(options.model, threads=options.threads)
+    requests = [request([line], translator.languages) for line in lines]
+    expected = dict(zip(requests, translate_alone(translator, lines), strict=True))
     with started(options.model, ["--threads", str(options.threads)]) as running:
-        asyncio.run(drive_for(running.port, requests, 8, 3.0))
-        samples: list[float] = []
-        stop = threading.Event()
-        watching = threading.Thread(target=watch_memory, args=(running, samples, stop))
-        watching.start()
-        cpu_start = running.cpu_seconds
-        load = asyncio.run(drive_for(running.port, requests, options.clients, options.seconds))
+        before = Load()
+        asyncio.run(drive(running.port, for_seconds(requests, CAPACITY_SECONDS), NUM_CLIENTS, before))
+        capacity = before.num_sentences / before.seconds
+        load, cpu_start = Load(), running.cpu_seconds
+        asked = for_seconds(requests, options.seconds)
+        with memory_samples(running) as samples:
+            pace = options.times * capacity
+            asyncio.run(drive(running.port, asked, options.clients, load, expected, pace))
         cpu_seconds = running.cpu_seconds - cpu_start
-        stop.set()
-        watching.join()
-    third = max(1, len(samples) // 3)
     return {
         "clients": options.clients,
+        "capacity_per_second": round(capacity, 2),
+        "times_capacity": round(load.statuses.total() / load.seconds / capacity, 2),
         **load.summary(),
-        "cpu_ms_per_sentence": round(1000 * cpu_seconds / max(1, len(load.latencies)), 1),
-        "rss_mb_first_third": round(max(samples[:third]), 1),
-        "rss_mb_last_third": round(max(samples[-third:]), 1),
+        "wrong_answers": load.num_wrong,
+        "cpu_ms_per_sentence": round(1000 * cpu_seconds / max(1, load.num_sentences), 1),
+        "rss_mb_by_tenth": [round(max(part), 1) for part in tenths(samples)],
     }
 
 
-def watch_memory(running: Running, samples: list[float], stop: threading.Event) -> None:
-    while not stop.is_set():
-        samples.append(running.resident_megabytes)
-        time.sleep(0.5)
+def translate_alone(translator: Translator, lines: list[str]) -> list[str]:
+    """Line by line, as requests of nobody else beside them would be."""
+    texts: list[str] = []
+    for line in lines:
+        document = split_document(line, "text", translator.languages[0])
+        best = translator.translate([sentence.text for sentence in document.sentences], keep=True)
+        texts.append(document.filled([each[0].text for each in best]))
+    return texts
+
+
+def tenths(samples: list[float]) -> list[list[float]]:
+    """In order, none of them empty: whether memory still grows at the end is seen in them."""
+    size = -(-len(samples) // 10)
+    return [samples[first : first + size] for first in range(0, len(samples), size)]
+
+
+@contextmanager
+def memory_samples(running: Running) -> Iterator[list[float]]:
+    """What the server holds, twice a second."""
+    samples: list[float] = []
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(0.5):
+            samples.append(running.resident_megabytes)
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield samples
+    finally:
+        stop.set()
+        watching.join()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """`dragoman serve`: models over HTTP, with LibreTranslate's API and a page."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -47,19 +48,23 @@ def serve(
         return
     from tempfile import TemporaryDirectory
 
+    from dragoman.allocator import keep_freed_memory
     from dragoman.web.listening import listen
     from dragoman.web.serve.conversion import as_export
     from dragoman.web.serve.keys import Keys, read_keys
     from dragoman.web.serve.limits import Limits
     from dragoman.web.serve.metrics import Metrics
     from dragoman.web.serve.models import open_models
+    from dragoman.web.serve.origins import checked_origins
     from dragoman.web.serve.rate import RateLimit, parse_rate
     from dragoman.web.serve.server import serve as run
     from dragoman.web.serve.service import Service
 
+    keep_freed_memory()
     limits = Limits(max_queue=max_queue, max_characters=max_characters, timeout_seconds=timeout)
     keys = read_keys(api_keys) if api_keys else Keys()
     rate = RateLimit(parse_rate(rate_limit) if rate_limit else None)
+    origins = checked_origins(cors or [])
     listening = listen(host, port)
     metrics = Metrics()
     with TemporaryDirectory(prefix="dragoman-serve-") as folder:
@@ -74,14 +79,18 @@ def serve(
 
             webbrowser.open(address)
 
-    run(Service(opened, limits, keys, rate, metrics), listening, host, cors or [], say)
+    run(Service(opened, limits, keys, rate, metrics), listening, host, origins, say)
 
 
 def _bench(model: str, source: Path | None, threads: int | None, device: str | None) -> None:
     import json
+    from tempfile import TemporaryDirectory
 
     from dragoman.web.serve.bench import bench
+    from dragoman.web.serve.conversion import as_export
 
     given = (("--threads", threads), ("--device", device))
     options = [str(part) for name, value in given if value is not None for part in (name, value)]
-    typer.echo(json.dumps(bench(model, source, options, threads, device)))
+    with TemporaryDirectory(prefix="dragoman-serve-") as folder:
+        export = as_export(model, Path(folder), partial(typer.echo, err=True))
+        typer.echo(json.dumps(bench(export, source, options, threads, device)))

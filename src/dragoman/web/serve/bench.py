@@ -1,6 +1,7 @@
 """`dragoman serve --bench`: this server under load beside CTranslate2 alone, on the same sentences and threads.
 
-Both take turns, so that whatever else the machine does hits them alike.
+All take turns, so that whatever else the machine does hits them alike. CTranslate2 is measured as it comes, and with
+the memory and the instructions that the server chose for it: the first is what one gets, the second what serving costs.
 """
 
 import asyncio
@@ -12,20 +13,23 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from dragoman.allocator import keep_freed_memory
 from dragoman.errors import DragomanError
 from dragoman.translate.translator import Translator
-from dragoman.web.serve.bench_client import Load, ask, drive, request_bytes
+from dragoman.web.serve.bench_bare import Bare, BareApart, BareHere, Tally
+from dragoman.web.serve.bench_client import Asked, Load, ask, drive, request
 
 NUM_CLIENTS = 64
 NUM_ROUNDS = 3
 NUM_SINGLES = 10
-BATCH_SIZES = (16, 32, 64)
+BATCH_SIZES = (16, 24, 32, 64)
 START_SECONDS = 60.0
 
 
@@ -47,116 +51,89 @@ class Running:
         return self.process.memory_info().rss / 1e6
 
 
-@dataclass
-class Tally:
-    """What several rounds gave together."""
-
-    num_sentences: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-
-    def add(self, num_sentences: int, seconds: float, cpu_seconds: float) -> None:
-        self.num_sentences += num_sentences
-        self.seconds += seconds
-        self.cpu_seconds += cpu_seconds
-
-    def summary(self) -> dict[str, float]:
-        return {
-            "sentences_per_second": round(self.num_sentences / self.seconds, 2),
-            "cpu_ms_per_sentence": round(1000 * self.cpu_seconds / self.num_sentences, 2),
+def bench(
+    model: str,
+    source: Path | None,
+    options: Sequence[str],
+    threads: int | None,
+    device: str | None,
+    sentences_per_request: int = 1,
+) -> Any:
+    """Of an export. `options` are those of the server that is measured."""
+    sentences = read_sentences(source)
+    with BareApart(model, device, threads) as bare:  # first of all: the next lines change what it would inherit
+        keep_freed_memory()
+        translator = Translator(model, device, threads)
+        tuned = BareHere.of(translator)
+        size = best_batch_size(bare, sentences)
+        with started(model, options) as running:
+            firsts = range(0, len(sentences), sentences_per_request)
+            requests = [request(sentences[i : i + sentences_per_request], translator.languages) for i in firsts]
+            load, tallies = Load(), (Tally(), Tally(), Tally())
+            for _ in range(NUM_ROUNDS):
+                tallies[0].add(_served(running, requests, load))
+                tallies[1].add(bare.round(sentences, size))
+                tallies[2].add(tuned.round(sentences, size))
+            singles = single_times(running.port, translator, (bare, tuned), min(sentences, key=len))
+            memory = running.resident_megabytes
+        return _summary(load, tallies, size) | {
+            "one_sentence_ms": singles,
+            "ready_seconds": round(running.ready_seconds, 2),
+            "rss_mb": round(memory, 1),
         }
 
 
-@dataclass
-class Bare:
-    """CTranslate2 alone: pieces in, pieces out, sorted by length."""
-
-    translator: Translator
-    sizes: dict[int, Tally] = field(default_factory=lambda: {size: Tally() for size in BATCH_SIZES})
-
-    def pieces(self, sentences: Sequence[str]) -> list[list[str]]:
-        vocab = self.translator.engine.vocab
-        return [[vocab.pieces[number] for number in ids] for ids in vocab.encode(sentences)]
-
-    def translate(self, batch: list[list[str]], size: int = 0) -> None:
-        defaults = self.translator.defaults
-        engine: Any = self.translator.engine
-        engine.translator.translate_batch(
-            batch,
-            max_batch_size=size,
-            beam_size=defaults.beam,
-            length_penalty=defaults.length_penalty,
-            max_decoding_length=defaults.max_length,
-            max_input_length=0,
-            return_scores=True,
-        )
-
-    def round(self, sentences: Sequence[str]) -> None:
-        """With every batch size."""
-        batch = sorted(self.pieces(sentences), key=len, reverse=True)
-        for size, tally in self.sizes.items():
-            start, cpu_start = time.perf_counter(), time.process_time()
-            self.translate(batch, size)
-            tally.add(len(batch), time.perf_counter() - start, time.process_time() - cpu_start)
-
-    @property
-    def best_size(self) -> int:
-        return min(self.sizes, key=lambda size: self.sizes[size].seconds)
+def best_batch_size(bare: Bare, sentences: Sequence[str]) -> int:
+    return max(BATCH_SIZES, key=lambda size: bare.round(sentences, size).rate)
 
 
-def bench(model: str, source: Path | None, options: Sequence[str], threads: int | None, device: str | None) -> Any:
-    """`options` are those of the server that is measured."""
-    sentences = read_sentences(source)
-    translator = Translator(model, device, threads)
-    bare = Bare(translator)
-    bare.translate(bare.pieces(sentences[:4]))
-    with started(model, options) as running:
-        requests = [request_bytes(sentence, translator.languages) for sentence in sentences]
-        asyncio.run(drive(running.port, requests[:NUM_CLIENTS], NUM_CLIENTS))  # warm
-        load, server = Load(), Tally()
-        for _ in range(NUM_ROUNDS):
-            _add_round(running, requests, load, server)
-            bare.round(sentences)
-        singles = single_times(running.port, translator, bare, min(sentences, key=len))
-        memory = running.resident_megabytes
-    return _summary(running, load, server, bare, singles, memory)
+def _served(running: Running, requests: Sequence[Asked], load: Load) -> Tally:
+    """While all clients are there: neither the first of them, whom nobody joins yet, nor the last are timed."""
+    marks: list[tuple[int, float, float]] = []
+
+    def turns() -> Iterator[Asked]:
+        endless = cycle(requests)
+        for number in (2 * NUM_CLIENTS, len(requests), NUM_CLIENTS):
+            yield from islice(endless, number)
+            marks.append((load.num_sentences, time.perf_counter(), running.cpu_seconds))
+
+    asyncio.run(drive(running.port, turns(), NUM_CLIENTS, load))
+    (before, start, cpu_start), (after, end, cpu_end), _ = marks
+    if before == after:
+        raise DragomanError("the server answered nothing", "start it without --bench, and ask it")
+    return Tally(after - before, end - start, cpu_end - cpu_start)
 
 
-def _add_round(running: Running, requests: Sequence[bytes], load: Load, tally: Tally) -> None:
-    cpu_start = running.cpu_seconds
-    found = asyncio.run(drive(running.port, requests, NUM_CLIENTS))
-    tally.add(len(found.latencies), found.seconds, running.cpu_seconds - cpu_start)
-    load.seconds += found.seconds
-    load.latencies += found.latencies
-    load.statuses += found.statuses
-
-
-def _summary(running: Running, load: Load, server: Tally, bare: Bare, singles: dict[str, float], memory: float) -> Any:
-    alone = bare.sizes[bare.best_size]
-    rates = [tally.num_sentences / tally.seconds for tally in (server, alone)]
+def _summary(load: Load, tallies: tuple[Tally, Tally, Tally], batch_size: int) -> dict[str, Any]:
+    server, bare, tuned = tallies
     return {
-        "server": {**load.summary(), **server.summary(), "rss_mb": round(memory, 1)},
-        "bare": {**alone.summary(), "batch_size": bare.best_size},
-        "ratio": round(rates[0] / rates[1], 3),
-        "one_sentence_ms": singles,
-        "ready_seconds": round(running.ready_seconds, 2),
+        "server": {**load.summary(), **server.summary()},
+        "bare": {**bare.summary(), "batch_size": batch_size},
+        "bare_with_our_settings": tuned.summary(),
+        "ratio": round(server.rate / bare.rate, 3),
+        "ratio_with_our_settings": round(server.rate / tuned.rate, 3),
     }
 
 
-def single_times(port: int, translator: Translator, bare: Bare, sentence: str) -> dict[str, float]:
+def single_times(port: int, translator: Translator, bares: tuple[Bare, Bare], sentence: str) -> dict[str, float]:
     """Medians of a warm short sentence, each way in turn."""
-    request, pieces = request_bytes(sentence, translator.languages), bare.pieces([sentence])
-    times: dict[str, list[float]] = {"server": [], "translator": [], "bare": []}
+    asked = request([sentence], translator.languages)
+    ways: dict[str, Callable[[], float]] = {
+        "translator": lambda: _seconds(lambda: translator.translate([sentence], keep=True)),
+        "bare": lambda: bares[0].seconds_alone(sentence),
+        "bare_with_our_settings": lambda: bares[1].seconds_alone(sentence),
+    }
+    times: dict[str, list[float]] = {name: [] for name in ("server", *ways)}
 
     async def ask_again() -> None:
         connection = await asyncio.open_connection("127.0.0.1", port)
-        await ask(connection, request)
+        await ask(connection, asked)
         for _ in range(NUM_SINGLES):
             start = time.perf_counter()
-            await ask(connection, request)
+            await ask(connection, asked)
             times["server"].append(time.perf_counter() - start)
-            times["translator"].append(_seconds(lambda: translator.translate([sentence], keep=True)))
-            times["bare"].append(_seconds(lambda: bare.translate(pieces)))
+            for name, way in ways.items():
+                times[name].append(way())
         connection[1].close()
 
     asyncio.run(ask_again())

@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import math
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count, cycle
 from typing import Any
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -17,12 +19,15 @@ class Load:
     """What a number of clients saw."""
 
     seconds: float = 0.0
-    latencies: list[float] = field(default_factory=list[float])  # of what was answered with 200
+    latencies: list[float] = field(default_factory=list[float])  # of requests that were answered with 200
+    num_sentences: int = 0  # of these requests
     statuses: Counter[int] = field(default_factory=Counter[int])
+    num_wrong: int = 0  # answered with 200, and not with what was expected
 
     @property
     def per_second(self) -> float:
-        return len(self.latencies) / self.seconds
+        """Sentences."""
+        return self.num_sentences / self.seconds
 
     def percentile(self, percent: int) -> float:
         """In milliseconds."""
@@ -36,44 +41,52 @@ class Load:
         return {"sentences_per_second": round(self.per_second, 2), **latency, "statuses": statuses}
 
 
-def request_bytes(sentence: str, languages: tuple[str, str]) -> bytes:
-    body = json.dumps({"q": sentence, "source": languages[0], "target": languages[1]}).encode()
+@dataclass(frozen=True)
+class Asked:
+    """A request, as it goes over the line."""
+
+    content: bytes
+    num_sentences: int
+
+
+def request(texts: Sequence[str], languages: tuple[str, str]) -> Asked:
+    """One text goes as a string, several as a list."""
+    asked = {"q": texts[0] if len(texts) == 1 else list(texts), "source": languages[0], "target": languages[1]}
+    body = json.dumps(asked).encode()
     head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    return Asked(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body, len(texts))
 
 
-async def ask(connection: Connection, request: bytes) -> int:
-    """The status; the answer is read and forgotten."""
+Expected = Mapping[Asked, str]  # the translation that belongs to a request
+
+
+async def ask(connection: Connection, asked: Asked) -> tuple[int, bytes]:
+    """Status and body."""
     reader, writer = connection
-    writer.write(request)
+    writer.write(asked.content)
     head = await reader.readuntil(b"\r\n\r\n")
     length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
-    await reader.readexactly(length)
-    return int(head[9:12])
+    return int(head[9:12]), await reader.readexactly(length)
 
 
-async def drive(port: int, requests: Sequence[bytes], num_clients: int) -> Load:
-    """Every request once, each client sending its next one as soon as it has an answer."""
-    waiting = iter(requests)
-    return await _drive(port, num_clients, lambda: next(waiting, None))
-
-
-async def drive_for(port: int, requests: Sequence[bytes], num_clients: int, seconds: float) -> Load:
-    """Again and again, for so long."""
-    end = time.perf_counter() + seconds
-    turns = _endless(requests)
-    return await _drive(port, num_clients, lambda: next(turns) if time.perf_counter() < end else None)
-
-
-async def _drive(port: int, num_clients: int, following: Callable[[], bytes | None]) -> Load:
-    load = Load()
+async def drive(
+    port: int,
+    requests: Iterator[Asked],
+    num_clients: int,
+    load: Load,
+    expected: Expected | None = None,
+    most_per_second: float = math.inf,
+) -> None:
+    """All of them, each client taking the next one as soon as it has an answer; what they see is added to `load`."""
+    turns = count()
 
     async def client() -> None:
         connection = await asyncio.open_connection("127.0.0.1", port)
-        while (request := following()) is not None:
+        for asked in requests:
+            await asyncio.sleep(began + next(turns) / most_per_second - time.perf_counter())
             start = time.perf_counter()
             try:
-                status = await ask(connection, request)
+                status, body = await ask(connection, asked)
             except (OSError, asyncio.IncompleteReadError):
                 load.statuses[0] += 1
                 connection = await asyncio.open_connection("127.0.0.1", port)
@@ -81,14 +94,19 @@ async def _drive(port: int, num_clients: int, following: Callable[[], bytes | No
             load.statuses[status] += 1
             if status == 200:
                 load.latencies.append(time.perf_counter() - start)
+                load.num_sentences += asked.num_sentences
+                load.num_wrong += expected is not None and json.loads(body)["translatedText"] != expected[asked]
         connection[1].close()
 
-    start = time.perf_counter()
+    began = time.perf_counter()
     await asyncio.gather(*(client() for _ in range(num_clients)))
-    load.seconds = time.perf_counter() - start
-    return load
+    load.seconds += time.perf_counter() - began
 
 
-def _endless(requests: Sequence[bytes]) -> Iterator[bytes]:
-    while True:
-        yield from requests
+def for_seconds(requests: Sequence[Asked], seconds: float) -> Iterator[Asked]:
+    """Again and again, for so long."""
+    end = time.perf_counter() + seconds
+    for asked in cycle(requests):
+        if time.perf_counter() >= end:
+            return
+        yield asked
