@@ -72,9 +72,11 @@ def test_auto_takes_what_the_link_carries_and_keeps_to_it(lab_hosts, phrasebook_
 
 
 def test_an_unlimited_link_gets_the_exact_sum(lab_hosts, phrasebook_data):
+    """With so much text in a step that a busy machine, which measures a slower link, still hides the exchange."""
     hosts = lab_hosts(2, "unlimited")
-    train(hosts, phrasebook_data, "train.max_steps=5")
-    assert exchange_of(hosts)["settings"]["method"] == "dense"
+    train(hosts, phrasebook_data, "train.max_steps=2", "batch.target_tokens=32768")
+    chosen = exchange_of(hosts)["settings"]
+    assert (chosen["method"], chosen["precision"]) == ("dense", "fp32")
 
 
 def test_hosts_are_replicas_whose_ranks_stay_equal(lab_hosts, phrasebook_data):
