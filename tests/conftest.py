@@ -15,9 +15,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("DRAGOMAN_DEVICE", "cpu")
 # A run measures compute and link before its first step: so many seconds say enough where nothing depends on it.
 os.environ.setdefault("DRAGOMAN_MEASURE_SECONDS", "1")
-# A shell that starts the tests in the background has them ignore Ctrl-C, and with them all they start.
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell that starts the tests in the background has them ignore Ctrl-C, `nohup` a terminal that closes, and with them
+# all that they start.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, usual)
 
 
 # What a machine may lack; --require=NAME,NAME makes a failure of what would be skipped for it.
