@@ -3,7 +3,7 @@
     python benchmarks/serve_speed.py throughput --model EXPORT [--source FILE] [--sentences 1024] [--threads 2]
                                                 [--per-request 1]
     python benchmarks/serve_speed.py overload --model EXPORT [--source FILE] [--sentences 1024] [--threads 2]
-                                              [--seconds 300] [--clients 960] [--times 10]
+                                              [--per-request 1] [--seconds 300] [--clients 960] [--times 10]
 
 `throughput`: 64 clients and bare `translate_batch` in turns, three rounds, the best batch size of the latter, as it comes and
 with the heap and the instructions that the server has; then one warm short sentence. `overload`: first what 64 clients get,
@@ -27,7 +27,7 @@ from typing import Any
 from dragoman.translate.documents.formats import split_document
 from dragoman.translate.translator import Translator
 from dragoman.web.serve.bench import NUM_CLIENTS, Running, bench, read_sentences, started
-from dragoman.web.serve.bench_client import Load, drive, for_seconds, request
+from dragoman.web.serve.bench_client import Asked, Expected, Load, drive, for_seconds, request
 
 CAPACITY_SECONDS = 20.0
 
@@ -63,8 +63,7 @@ def throughput(options: argparse.Namespace) -> dict[str, Any]:
 def overload(options: argparse.Namespace) -> dict[str, Any]:
     lines = read_sentences(options.source)[: options.sentences]
     translator = Translator(options.model, threads=options.threads)
-    requests = [request([line], translator.languages) for line in lines]
-    expected = dict(zip(requests, translate_alone(translator, lines), strict=True))
+    requests, expected = with_answers(translator, lines, options.per_request)
     with started(options.model, ["--threads", str(options.threads)]) as running:
         before = Load()
         asyncio.run(drive(running.port, for_seconds(requests, CAPACITY_SECONDS), NUM_CLIENTS, before))
@@ -72,18 +71,29 @@ def overload(options: argparse.Namespace) -> dict[str, Any]:
         load, cpu_start = Load(), running.cpu_seconds
         asked = for_seconds(requests, options.seconds)
         with memory_samples(running) as samples:
-            pace = options.times * capacity
+            pace = options.times * capacity / options.per_request
             asyncio.run(drive(running.port, asked, options.clients, load, expected, pace))
         cpu_seconds = running.cpu_seconds - cpu_start
     return {
         "clients": options.clients,
+        "sentences_per_request": options.per_request,
         "capacity_per_second": round(capacity, 2),
-        "times_capacity": round(load.statuses.total() / load.seconds / capacity, 2),
+        "times_capacity": round(load.statuses.total() * options.per_request / load.seconds / capacity, 2),
         **load.summary(),
         "wrong_answers": load.num_wrong,
         "cpu_ms_per_sentence": round(1000 * cpu_seconds / max(1, load.num_sentences), 1),
         "rss_mb_by_tenth": [round(max(part), 1) for part in tenths(samples)],
     }
+
+
+def with_answers(translator: Translator, lines: list[str], per_request: int) -> tuple[list[Asked], Expected]:
+    """Requests, and what the model says to each when nobody else asks: a text for one, a list for several."""
+    alone = translate_alone(translator, lines)
+    expected: dict[Asked, str | list[str]] = {}
+    for i in range(0, len(lines) - per_request + 1, per_request):
+        asked = request(lines[i : i + per_request], translator.languages)
+        expected[asked] = alone[i] if per_request == 1 else alone[i : i + per_request]
+    return list(expected), expected
 
 
 def translate_alone(translator: Translator, lines: list[str]) -> list[str]:

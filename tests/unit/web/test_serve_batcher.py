@@ -420,3 +420,19 @@ def test_nobody_is_passed_over_for_whoever_came_much_later(held, monkeypatch):
     assert [texts(job) for job in (occupied, *jobs)] == [["BUSY1"], ["A5"], ["B9"], ["C1"], ["LATE5"]]
     assert [batch for batch, _ in held.batches[1:]] == [["a5", "b9"], ["c1", "late5"]]
     batcher.close()
+
+
+def test_sentences_of_like_length_are_sought_among_those_that_wait_longest(held, monkeypatch):
+    """Not among so many requests: where each has several, those of the oldest would wait for all the others."""
+    monkeypatch.setattr(module, "BATCH_SENTENCES", 2)
+    monkeypatch.setattr(module, "NUM_CHOICES", 4)
+    monkeypatch.setattr(module, "TURN_SENTENCES", 0)  # all sentences of a request are as old as it is
+    batcher = Batcher(held, Limits(), measure=lambda sentences: [int(sentence[-1]) for sentence in sentences])
+    occupied = batcher.submit(["busy1"], Wanted())
+    assert held.entered.acquire(timeout=10)
+    jobs = [batcher.submit(texts, Wanted()) for texts in (["a5", "a9"], ["b1", "b2"], ["late5", "late9"])]
+    held.go(5)
+    expected = [["BUSY1"], ["A5", "A9"], ["B1", "B2"], ["LATE5", "LATE9"]]
+    assert [texts(job) for job in (occupied, *jobs)] == expected
+    assert [batch for batch, _ in held.batches[1:]] == [["a5", "b2"], ["a9", "late9"], ["b1", "late5"]]
+    batcher.close()

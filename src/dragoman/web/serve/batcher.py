@@ -5,12 +5,14 @@ Knows no HTTP and no model: it is given a function that translates.
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nsmallest
+from itertools import islice
+from operator import itemgetter
 
 from dragoman.translate.attempt import Attempt, Best
 from dragoman.web.serve.limits import Limits
@@ -24,7 +26,7 @@ BATCH_CHARACTERS = 8_000
 GATHER_SECONDS = 0.05
 AGAIN_SECONDS = 0.025  # for the first of them, whose answers go out one after the other
 QUIET_SECONDS = 0.005  # when nobody has come for so long, nobody will
-NUM_CHOICES = 64  # sentences of like length are sought among so many requests: among all, some would wait for too long
+NUM_CHOICES = 64  # those of like length are sought among so many sentences: among all, some would wait for too long
 # The next sentence of a request waits as if it had come later by so many times what a sentence takes: who asks for many
 # leaves room for others, and waits for them no longer than for his own.
 TURN_SENTENCES = 2
@@ -67,9 +69,10 @@ class Job:
     def is_under_way(self) -> bool:
         return len(self.waiting) < len(self.items)
 
-    def turn(self, seconds_between: float) -> float:
-        """When its next sentence came, or would have if they came one by one."""
-        return self.began + seconds_between * (len(self.items) - len(self.waiting))
+    def turns(self, seconds_between: float) -> Iterator[float]:
+        """When those of its sentences that wait came, or would have if they had come one by one."""
+        num_taken = len(self.items) - len(self.waiting)
+        return (self.began + seconds_between * number for number in range(num_taken, len(self.items)))
 
     def like(self, length: int) -> tuple[int, int]:
         """What waits of it and is nearest to this length: by how much it is off, and its place."""
@@ -232,7 +235,8 @@ class Batcher:
         """One sentence of every request in turn, so that a long one leaves room for the others; all of like length."""
         share = -(-(self.num_waiting + self._num_running) // len(self._workers))  # the others are to have theirs
         most = min(BATCH_SENTENCES, share)
-        first, *others = self._choices()
+        choices = self._choices()
+        first, *others = choices
         length = first.lengths[first.waiting[0]]  # of whoever waits longest
         turn = deque([first, *sorted(others, key=lambda job: job.like(length))])  # a batch takes as long as its longest
         batch: list[tuple[Job, int]] = []
@@ -243,7 +247,8 @@ class Batcher:
             job.waiting.remove(place)
             num_characters += len(job.items[place])
             batch.append((job, place))
-            if job.waiting:
+            choices[job] -= 1
+            if choices[job]:
                 turn.append(job)
         self._jobs -= {job for job, _ in batch if not job.waiting}
         self.num_waiting -= len(batch)
@@ -251,11 +256,12 @@ class Batcher:
         self._waiting_characters -= num_characters
         return batch
 
-    def _choices(self) -> list[Job]:
-        """Those that may go together with the one whose turn it is, which is the first."""
+    def _choices(self) -> Counter[Job]:
+        """How many sentences of whom may go together with the one whose turn it is, which is the first."""
         seconds_between = TURN_SENTENCES * self._seconds_per_sentence
-        choices = nsmallest(NUM_CHOICES, self._jobs, key=lambda job: job.turn(seconds_between))
-        return [job for job in choices if job.wanted == choices[0].wanted]
+        turns = ((turn, job) for job in self._jobs for turn in islice(job.turns(seconds_between), NUM_CHOICES))
+        choices = nsmallest(NUM_CHOICES, turns, key=itemgetter(0))
+        return Counter(job for _, job in choices if job.wanted == choices[0][1].wanted)
 
     def _deliver(self, batch: list[tuple[Job, int]], results: list[Best | Attempt]) -> None:
         finished: list[Job] = []
