@@ -185,6 +185,7 @@ def test_what_must_be_tried_again_does_not_keep_its_batch_waiting():
 
 def test_what_must_be_tried_again_goes_before_what_never_had_a_turn(monkeypatch):
     monkeypatch.setattr(module, "BATCH_SENTENCES", 2)
+    monkeypatch.setattr(module, "TURN_SENTENCES", 1e6)  # the second sentence comes last
     careful = Careful()
     careful.may_go.clear()
     batcher = Batcher(careful, Limits(), num_workers=1)
@@ -435,4 +436,34 @@ def test_sentences_of_like_length_are_sought_among_those_that_wait_longest(held,
     expected = [["BUSY1"], ["A5", "A9"], ["B1", "B2"], ["LATE5", "LATE9"]]
     assert [texts(job) for job in (occupied, *jobs)] == expected
     assert [batch for batch, _ in held.batches[1:]] == [["a5", "b2"], ["a9", "late9"], ["b1", "late5"]]
+    batcher.close()
+
+
+def test_a_long_request_has_a_turn_for_every_sentence_and_not_one_a_batch(held, monkeypatch):
+    monkeypatch.setattr(module, "BATCH_SENTENCES", 3)
+    monkeypatch.setattr(module, "TURN_SENTENCES", 0)  # all of its sentences are as old as it is
+    batcher = Batcher(held, Limits())
+    occupy(batcher, held)
+    long = batcher.submit(["d"] * 6, Wanted())
+    short = [batcher.submit(["s"], Wanted()) for _ in range(3)]
+    held.go(10)
+    assert [texts(job) for job in (long, *short)] == [["D"] * 6, ["S"], ["S"], ["S"]]
+    assert [batch for batch, _ in held.batches[1:]] == [["d"] * 3, ["d"] * 3, ["s"] * 3]
+    batcher.close()
+
+
+def test_the_turns_of_a_request_end_while_there_is_time_for_it(held, monkeypatch):
+    monkeypatch.setattr(module, "BATCH_SENTENCES", 1)
+    monkeypatch.setattr(module, "TURN_SENTENCES", 1e6)
+    batcher = Batcher(held, Limits(timeout_seconds=1.0))
+    held.go()
+    assert texts(occupy(batcher, held)) == ["BUSY"]
+    occupy(batcher, held)
+    two = batcher.submit(["one", "two"], Wanted())
+    at_once = batcher.submit(["at once"], Wanted())
+    time.sleep(0.3)  # the turns of two sentences are 0.25 s apart
+    later = batcher.submit(["later"], Wanted())
+    held.go(10)
+    assert [texts(job) for job in (two, at_once, later)] == [["ONE", "TWO"], ["AT ONCE"], ["LATER"]]
+    assert [batch for batch, _ in held.batches[2:]] == [["one"], ["at once"], ["two"], ["later"]]
     batcher.close()

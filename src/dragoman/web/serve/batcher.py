@@ -5,7 +5,7 @@ Knows no HTTP and no model: it is given a function that translates.
 
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -74,10 +74,9 @@ class Job:
         num_taken = len(self.items) - len(self.waiting)
         return (self.began + seconds_between * number for number in range(num_taken, len(self.items)))
 
-    def like(self, length: int) -> tuple[int, int]:
-        """What waits of it and is nearest to this length: by how much it is off, and its place."""
-        place = min(self.waiting, key=lambda place: abs(self.lengths[place] - length))
-        return abs(self.lengths[place] - length), place
+    def nearest(self, length: int) -> list[int]:
+        """The places of those that wait, nearest to this length first."""
+        return sorted(self.waiting, key=lambda place: abs(self.lengths[place] - length))
 
     @property
     def waiting_characters(self) -> int:
@@ -232,36 +231,39 @@ class Batcher:
         return min(end, quiet) - time.monotonic()
 
     def _take(self) -> list[tuple[Job, int]]:
-        """One sentence of every request in turn, so that a long one leaves room for the others; all of like length."""
+        """Of the sentences whose turn it is those of like length: a batch takes as long as its longest."""
         share = -(-(self.num_waiting + self._num_running) // len(self._workers))  # the others are to have theirs
         most = min(BATCH_SENTENCES, share)
-        choices = self._choices()
-        first, *others = choices
-        length = first.lengths[first.waiting[0]]  # of whoever waits longest
-        turn = deque([first, *sorted(others, key=lambda job: job.like(length))])  # a batch takes as long as its longest
+        turns = self._turns()
+        length = turns[0].lengths[turns[0].waiting[0]]  # of whoever waits longest
+        nearest = {job: iter(job.nearest(length)) for job in dict.fromkeys(turns)}
+        choices = [(job, next(nearest[job])) for job in turns]
+        choices.sort(key=lambda choice: abs(choice[0].lengths[choice[1]] - length))
         batch: list[tuple[Job, int]] = []
         num_characters = 0
-        while turn and len(batch) < most and num_characters < BATCH_CHARACTERS:
-            job = turn.popleft()
-            _, place = job.like(length)
+        for job, place in choices[:most]:
+            if num_characters >= BATCH_CHARACTERS:
+                break
             job.waiting.remove(place)
             num_characters += len(job.items[place])
             batch.append((job, place))
-            choices[job] -= 1
-            if choices[job]:
-                turn.append(job)
         self._jobs -= {job for job, _ in batch if not job.waiting}
         self.num_waiting -= len(batch)
         self._num_running += len(batch)
         self._waiting_characters -= num_characters
         return batch
 
-    def _choices(self) -> Counter[Job]:
-        """How many sentences of whom may go together with the one whose turn it is, which is the first."""
+    def _turns(self) -> list[Job]:
+        """Whose sentences wait longest, each as often as it has a turn, and may go together with the first."""
         seconds_between = TURN_SENTENCES * self._seconds_per_sentence
-        turns = ((turn, job) for job in self._jobs for turn in islice(job.turns(seconds_between), NUM_CHOICES))
-        choices = nsmallest(NUM_CHOICES, turns, key=itemgetter(0))
-        return Counter(job for _, job in choices if job.wanted == choices[0][1].wanted)
+        span = self._limits.timeout_seconds / 2  # all turns of a request are within it, or it would not be in time
+        turns = (
+            (turn, job)
+            for job in self._jobs
+            for turn in islice(job.turns(min(seconds_between, span / len(job.items))), NUM_CHOICES)
+        )
+        oldest = [job for _, job in nsmallest(NUM_CHOICES, turns, key=itemgetter(0))]
+        return [job for job in oldest if job.wanted == oldest[0].wanted]
 
     def _deliver(self, batch: list[tuple[Job, int]], results: list[Best | Attempt]) -> None:
         finished: list[Job] = []
