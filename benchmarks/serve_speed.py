@@ -1,15 +1,18 @@
-"""The server beside CTranslate2 alone, one sentence alone, and what happens when far more is asked than it can do.
+"""The server beside CTranslate2 alone, one sentence alone, documents beside sentences, and far more than it can do.
 
     python benchmarks/serve_speed.py throughput --model EXPORT [--source FILE] [--sentences 1024] [--threads 2]
                                                 [--per-request 1]
     python benchmarks/serve_speed.py overload --model EXPORT [--source FILE] [--sentences 1024] [--threads 2]
                                               [--per-request 1] [--seconds 300] [--clients 960] [--times 10]
+    python benchmarks/serve_speed.py documents --model EXPORT [--source FILE] [--sentences 1024] [--threads 2]
+                                               [--per-request 200] [--documents 6] [--times 0.8]
 
 `throughput`: 64 clients and bare `translate_batch` in turns, three rounds, the best batch size of the latter, as it comes and
 with the heap and the instructions that the server has; then one warm short sentence. `overload`: first what 64 clients get,
 then ten times as many requests a second for five minutes, by clients that do not wait when they are refused; every answer is
-compared with what the model gives when nobody else asks. Both say what processor time a sentence took, which other work on
-the machine changes less than it changes the clock. Prints one JSON line.
+compared with what the model gives when nobody else asks. `documents`: how long long requests take, one after the other, while
+clients ask for a share of what the server can do, one sentence at a time. `throughput` and `overload` say what processor time
+a sentence took, which other work on the machine changes less than it changes the clock. Prints one JSON line.
 """
 
 import argparse
@@ -21,6 +24,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import cycle, islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -30,22 +34,28 @@ from dragoman.web.serve.bench import NUM_CLIENTS, Running, bench, read_sentences
 from dragoman.web.serve.bench_client import Asked, Expected, Load, drive, for_seconds, request
 
 CAPACITY_SECONDS = 20.0
+# Unless told otherwise. Clients: less than the connections a server takes, and enough for all who wait.
+OVERLOAD = {"per_request": 1, "times": 10.0, "clients": 960}
+DOCUMENTS = {"per_request": 200, "times": 0.8, "clients": 400}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("throughput", "overload"))
+    parser.add_argument("what", choices=tuple(WHAT))
     parser.add_argument("--model", required=True)
     parser.add_argument("--source", type=Path)
     parser.add_argument("--sentences", type=int, default=1024)
-    parser.add_argument("--per-request", type=int, default=1, help="sentences that a client sends together")
+    parser.add_argument("--per-request", type=int, help="sentences that a client sends together: 1, of a document 200")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=300.0)
-    parser.add_argument("--clients", type=int, default=960, help="less than the connections a server takes")
-    parser.add_argument("--times", type=float, default=10.0, help="so many times more than it can answer")
+    parser.add_argument("--clients", type=int)
+    parser.add_argument("--times", type=float, help="so many times what it can answer: 10, beside documents 0.8")
+    parser.add_argument("--documents", type=int, default=6)
     options = parser.parse_args()
+    for name, usual in (DOCUMENTS if options.what == "documents" else OVERLOAD).items():
+        setattr(options, name, getattr(options, name) or usual)
     machine = {"cpu": platform.processor() or platform.machine(), "cores": os.cpu_count(), "load": os.getloadavg()[0]}
-    measured = throughput(options) if options.what == "throughput" else overload(options)
+    measured = WHAT[options.what](options)
     print(json.dumps({"benchmark": f"serve_{options.what}", "threads": options.threads, **machine, **measured}))
 
 
@@ -65,9 +75,7 @@ def overload(options: argparse.Namespace) -> dict[str, Any]:
     translator = Translator(options.model, threads=options.threads)
     requests, expected = with_answers(translator, lines, options.per_request)
     with started(options.model, ["--threads", str(options.threads)]) as running:
-        before = Load()
-        asyncio.run(drive(running.port, for_seconds(requests, CAPACITY_SECONDS), NUM_CLIENTS, before))
-        capacity = before.num_sentences / before.seconds
+        capacity = sentences_per_second(running, requests)
         load, cpu_start = Load(), running.cpu_seconds
         asked = for_seconds(requests, options.seconds)
         with memory_samples(running) as samples:
@@ -84,6 +92,47 @@ def overload(options: argparse.Namespace) -> dict[str, Any]:
         "cpu_ms_per_sentence": round(1000 * cpu_seconds / max(1, load.num_sentences), 1),
         "rss_mb_by_tenth": [round(max(part), 1) for part in tenths(samples)],
     }
+
+
+def documents(options: argparse.Namespace) -> dict[str, Any]:
+    lines = read_sentences(options.source)[: options.sentences]
+    languages = Translator(options.model, threads=options.threads).languages
+    singles = [request([line], languages) for line in lines]
+    firsts = range(0, len(lines) - options.per_request + 1, options.per_request)
+    parts = [lines[first : first + options.per_request] for first in firsts]
+    asked = [request(part, languages) for part in islice(cycle(parts), options.documents)]
+    with started(options.model, ["--threads", str(options.threads)]) as running:
+        capacity = sentences_per_second(running, singles)
+        alone, beside, load = Load(), Load(), Load()
+        asyncio.run(drive(running.port, iter(asked[:1]), 1, alone))
+        pace = options.times * capacity
+        asyncio.run(drive_beside(running.port, asked, beside, singles, load, options.clients, pace))
+    return {
+        "sentences_per_document": options.per_request,
+        "capacity_per_second": round(capacity, 2),
+        "alone_seconds": [round(each, 1) for each in alone.latencies],
+        "seconds": [round(each, 1) for each in beside.latencies],
+        "document_statuses": dict(beside.statuses),
+        "singles_per_second": round(pace, 2),
+        "singles": load.summary(),
+    }
+
+
+async def drive_beside(
+    port: int, asked: list[Asked], beside: Load, singles: list[Asked], load: Load, num_clients: int, pace: float
+) -> None:
+    """Documents one after the other, and single sentences until the last of them is there."""
+    begun = asyncio.create_task(drive(port, iter(asked), 1, beside))
+    endless = takewhile(lambda _: not begun.done(), cycle(singles))
+    await drive(port, endless, num_clients, load, most_per_second=pace)
+    await begun
+
+
+def sentences_per_second(running: Running, requests: list[Asked]) -> float:
+    """What 64 clients get, each asking again as soon as it has an answer."""
+    load = Load()
+    asyncio.run(drive(running.port, for_seconds(requests, CAPACITY_SECONDS), NUM_CLIENTS, load))
+    return load.num_sentences / load.seconds
 
 
 def with_answers(translator: Translator, lines: list[str], per_request: int) -> tuple[list[Asked], Expected]:
@@ -130,6 +179,8 @@ def memory_samples(running: Running) -> Iterator[list[float]]:
         stop.set()
         watching.join()
 
+
+WHAT = {"throughput": throughput, "overload": overload, "documents": documents}
 
 if __name__ == "__main__":
     main()
