@@ -13,13 +13,12 @@ HIDE_SEPARATED, HIDE_NUMBERS, LEAVE_OUT = range(3)  # the last one cannot fail
 
 @dataclass(frozen=True)
 class Attempt:
-    """A sentence, how carefully it is to be translated, and what the attempts before gave."""
+    """A sentence, how carefully it is to be translated, and what the attempts before lost of it."""
 
     sentence: str
     prefix: str = ""
     care: int = HIDE_SEPARATED
-    best: Sequence[Hypothesis] = ()
-    lost: Sequence[str] = ()  # by the best so far
+    lost: Sequence[str] = ()  # by the attempt that lost least
 
     def __len__(self) -> int:
         return len(self.sentence)
@@ -41,6 +40,5 @@ class Attempt:
             lost.append(lost_spans(self.sentence, each.text))
             if not lost[number]:
                 return [each, *found[:number], *found[number + 1 :]][:num_best]
-        if self.best and len(lost[0]) >= len(self.lost):
-            return replace(self, care=self.care + 1)
-        return replace(self, care=self.care + 1, best=found[:num_best], lost=lost[0])
+        is_worse = bool(self.lost) and len(lost[0]) >= len(self.lost)
+        return replace(self, care=self.care + 1, lost=self.lost if is_worse else lost[0])

@@ -59,15 +59,16 @@ class Translator:
         `batch_tokens` (source tokens x beam) is what suits the device unless told. A translation begins with its
         prefix. `keep`: addresses, tags, numbers and emoji come back as they are, whatever the model makes of them.
         """
-        options = SearchOptions(
-            beam=max(beam or self.defaults.beam, num_best),
-            length_penalty=self.defaults.length_penalty if length_penalty is None else length_penalty,
-            max_length=max_length or self.defaults.max_length,
-            num_best=num_best,
+        wanted = self._wanted(
+            num_best,
+            batch_tokens,
+            alignments,
+            replace_unknowns=replace_unknowns,
+            beam=beam,
+            length_penalty=length_penalty,
+            max_length=max_length,
             sampling=sampling,
-            attention=alignments or replace_unknowns,
         )
-        wanted = _Wanted(options, batch_tokens, alignments, replace_unknowns)
         forced = prefixes or [""] * len(sentences)
         if keep:
             attempts = [Attempt(line, prefix) for line, prefix in zip(sentences, forced, strict=True)]
@@ -80,14 +81,30 @@ class Translator:
         self, attempts: Sequence[Attempt], num_best: int = 1, batch_tokens: int | None = None, alignments: bool = False
     ) -> list[Best | Attempt]:
         """One turn of what `translate` does with `keep`: translations, or what is to be tried next."""
+        return self._attempt(attempts, self._wanted(num_best, batch_tokens, alignments))
+
+    def _wanted(
+        self,
+        num_best: int,
+        batch_tokens: int | None,
+        alignments: bool,
+        *,
+        replace_unknowns: bool = False,
+        beam: int | None = None,
+        length_penalty: float | None = None,
+        max_length: int | None = None,
+        sampling: Sampling | None = None,
+    ) -> _Wanted:
+        """What was not said is as the model was judged."""
         options = SearchOptions(
-            beam=max(self.defaults.beam, num_best),
-            length_penalty=self.defaults.length_penalty,
-            max_length=self.defaults.max_length,
+            beam=max(beam or self.defaults.beam, num_best),
+            length_penalty=self.defaults.length_penalty if length_penalty is None else length_penalty,
+            max_length=max_length or self.defaults.max_length,
             num_best=num_best,
-            attention=alignments,
+            sampling=sampling,
+            attention=alignments or replace_unknowns,
         )
-        return self._attempt(attempts, _Wanted(options, batch_tokens, alignments, replace_unknowns=False))
+        return _Wanted(options, batch_tokens, alignments, replace_unknowns)
 
     def _kept(
         self, attempts: Sequence[Attempt], wanted: _Wanted, on_progress: Callable[[int], None] | None
