@@ -210,28 +210,45 @@ def test_a_dropped_request_is_not_tried_again(make, held):
     assert len(held.batches) == 2 and batcher.num_waiting == 0
 
 
-def test_sentences_are_put_together_by_the_length_that_the_engine_sees(held, monkeypatch):
+@pytest.fixture
+def batches_of(held, monkeypatch):
+    """Batches of two, made of requests that wait; the last sign of a sentence is how long it is."""
     monkeypatch.setattr(module, "BATCH_SENTENCES", 2)
-    batcher = Batcher(held, Limits(), measure=lambda sentences: [int(sentence[-1]) for sentence in sentences])
-    occupied = batcher.submit(["busy1"], Wanted())
-    assert held.entered.acquire(timeout=10)
-    jobs = [batcher.submit([text], Wanted()) for text in ("short5", "short9", "very much longer5", "short8")]
-    held.go(5)
-    assert [texts(job) for job in (occupied, *jobs)] == [[job.items[0].upper()] for job in (occupied, *jobs)]
-    assert [batch for batch, _ in held.batches[1:]] == [["short5", "very much longer5"], ["short9", "short8"]]
-    batcher.close()
+
+    def translate(*requests):
+        batcher = Batcher(held, Limits(), measure=lambda sentences: [int(sentence[-1]) for sentence in sentences])
+        occupied = batcher.submit(["busy1"], Wanted())
+        assert held.entered.acquire(timeout=10)
+        jobs = [batcher.submit(sentences, Wanted()) for sentences in requests]
+        held.go(5)
+        assert texts(occupied) == ["BUSY1"]
+        assert [texts(job) for job in jobs] == [[text.upper() for text in sentences] for sentences in requests]
+        batcher.close()
+        return [batch for batch, _ in held.batches[1:]]
+
+    return translate
 
 
-def test_of_a_long_request_the_sentence_of_like_length_goes_first(held, monkeypatch):
-    monkeypatch.setattr(module, "BATCH_SENTENCES", 2)
-    batcher = Batcher(held, Limits(), measure=lambda sentences: [int(sentence[-1]) for sentence in sentences])
-    occupied = batcher.submit(["busy1"], Wanted())
-    assert held.entered.acquire(timeout=10)
-    jobs = [batcher.submit(texts, Wanted()) for texts in (["a5", "b9"], ["c1", "d8", "e4"])]
-    held.go(5)
-    assert [texts(job) for job in (occupied, *jobs)] == [["BUSY1"], ["A5", "B9"], ["C1", "D8", "E4"]]
-    assert [batch for batch, _ in held.batches[1:]] == [["a5", "e4"], ["b9", "d8"], ["c1"]]
-    batcher.close()
+def test_sentences_are_put_together_by_the_length_that_the_engine_sees(batches_of):
+    found = batches_of(["short5"], ["short9"], ["very much longer5"], ["short8"])
+    assert found == [["short5", "very much longer5"], ["short9", "short8"]]
+
+
+def test_of_a_long_request_the_sentence_of_like_length_goes_first(batches_of):
+    assert batches_of(["a5", "b9"], ["c1", "d8", "e4"]) == [["a5", "e4"], ["b9", "d8"], ["c1"]]
+
+
+def test_nobody_is_passed_over_for_whoever_came_much_later(batches_of, monkeypatch):
+    monkeypatch.setattr(module, "NUM_CHOICES", 3)
+    assert batches_of(["a5"], ["b9"], ["c1"], ["late5"]) == [["a5", "b9"], ["c1", "late5"]]
+
+
+def test_sentences_of_like_length_are_sought_among_those_that_wait_longest(batches_of, monkeypatch):
+    """Not among so many requests: where each has several, those of the oldest would wait for all the others."""
+    monkeypatch.setattr(module, "NUM_CHOICES", 4)
+    monkeypatch.setattr(module, "TURN_SENTENCES", 0)  # all sentences of a request are as old as it is
+    found = batches_of(["a5", "a9"], ["b1", "b2"], ["late5", "late9"])
+    assert found == [["a5", "b2"], ["a9", "late9"], ["b1", "late5"]]
 
 
 def test_sentences_of_like_length_go_together_and_the_oldest_is_always_among_them(make, held, monkeypatch):
@@ -408,35 +425,6 @@ def test_batches_are_counted(make, held):
     while sizes != [2] and time.monotonic() < deadline:
         time.sleep(0.01)
     assert sizes == [2]
-
-
-def test_nobody_is_passed_over_for_whoever_came_much_later(held, monkeypatch):
-    monkeypatch.setattr(module, "BATCH_SENTENCES", 2)
-    monkeypatch.setattr(module, "NUM_CHOICES", 3)
-    batcher = Batcher(held, Limits(), measure=lambda sentences: [int(sentence[-1]) for sentence in sentences])
-    occupied = batcher.submit(["busy1"], Wanted())
-    assert held.entered.acquire(timeout=10)
-    jobs = [batcher.submit([text], Wanted()) for text in ("a5", "b9", "c1", "late5")]
-    held.go(5)
-    assert [texts(job) for job in (occupied, *jobs)] == [["BUSY1"], ["A5"], ["B9"], ["C1"], ["LATE5"]]
-    assert [batch for batch, _ in held.batches[1:]] == [["a5", "b9"], ["c1", "late5"]]
-    batcher.close()
-
-
-def test_sentences_of_like_length_are_sought_among_those_that_wait_longest(held, monkeypatch):
-    """Not among so many requests: where each has several, those of the oldest would wait for all the others."""
-    monkeypatch.setattr(module, "BATCH_SENTENCES", 2)
-    monkeypatch.setattr(module, "NUM_CHOICES", 4)
-    monkeypatch.setattr(module, "TURN_SENTENCES", 0)  # all sentences of a request are as old as it is
-    batcher = Batcher(held, Limits(), measure=lambda sentences: [int(sentence[-1]) for sentence in sentences])
-    occupied = batcher.submit(["busy1"], Wanted())
-    assert held.entered.acquire(timeout=10)
-    jobs = [batcher.submit(texts, Wanted()) for texts in (["a5", "a9"], ["b1", "b2"], ["late5", "late9"])]
-    held.go(5)
-    expected = [["BUSY1"], ["A5", "A9"], ["B1", "B2"], ["LATE5", "LATE9"]]
-    assert [texts(job) for job in (occupied, *jobs)] == expected
-    assert [batch for batch, _ in held.batches[1:]] == [["a5", "b2"], ["a9", "late9"], ["b1", "late5"]]
-    batcher.close()
 
 
 def test_a_long_request_has_a_turn_for_every_sentence_and_not_one_a_batch(held, monkeypatch):
