@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from dragoman.errors import DragomanError
+
 PORT = 5000
 
 
@@ -44,8 +46,10 @@ def serve(
 ) -> None:
     """Serve models over HTTP until Ctrl-C."""
     if bench:
-        _bench(models[0], bench_source, threads, device)
+        _bench(models, bench_source, threads, device)
         return
+    if bench_source is not None:
+        raise DragomanError("--bench-source is for --bench, which is not there", "add --bench, or leave it out")
     from tempfile import TemporaryDirectory
 
     from dragoman.allocator import keep_freed_memory
@@ -82,15 +86,17 @@ def serve(
     run(Service(opened, limits, keys, rate, metrics), listening, host, origins, say)
 
 
-def _bench(model: str, source: Path | None, threads: int | None, device: str | None) -> None:
+def _bench(models: list[str], source: Path | None, threads: int | None, device: str | None) -> None:
     import json
     from tempfile import TemporaryDirectory
 
     from dragoman.web.serve.bench import bench
     from dragoman.web.serve.conversion import as_export
 
+    if len(models) > 1:
+        raise DragomanError(f"--bench measures one model, not {len(models)}", "name one of them")
     given = (("--threads", threads), ("--device", device))
     options = [str(part) for name, value in given if value is not None for part in (name, value)]
     with TemporaryDirectory(prefix="dragoman-serve-") as folder:
-        export = as_export(model, Path(folder), partial(typer.echo, err=True))
+        export = as_export(models[0], Path(folder), partial(typer.echo, err=True))
         typer.echo(json.dumps(bench(export, source, options, threads, device)))

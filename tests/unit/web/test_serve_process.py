@@ -205,6 +205,8 @@ def test_models_that_cannot_be_served(tiny_export, trained_run, tmp_path):
         ([nameless], "which languages"),
         ([tmp_path / "nothing"], "there is no model"),
         ([tiny_export, "--rate-limit", "often"], "not a rate"),
+        ([tiny_export, tiny_export, "--bench"], "--bench measures one model, not 2"),
+        ([tiny_export, "--bench-source", tmp_path], "--bench-source is for --bench"),
         ([tiny_export, "--api-keys", tmp_path / "none"], "cannot read the keys"),
     ):
         done = run_dragoman("serve", *models, "--port", "0", check=False)
