@@ -1,10 +1,11 @@
 """A model of a recipe's size that copies its input, exported: speed can be measured without training anything first.
 
-    python benchmarks/copying_model.py --data DIR --out EXPORT [--recipe base] [--quantization int8]
+    python benchmarks/copying_model.py --data DIR --out EXPORT [--checkpoint DIR] [--recipe base] [--quantization int8]
 
 A Transformer is as fast as its sizes and as long as its translations. With random weights these never end; here they are as
 long as their sources, and known beforehand, so that a wrong answer is seen. One attention to the source looks at the place
 that is to be written, found by its position alone, and carries its piece over; all other layers compute and change nothing.
+With `--checkpoint` the model itself is written too, for `dragoman export` and for torch.
 """
 
 import argparse
@@ -12,15 +13,19 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+import tomli_w
 import torch
 
 from dragoman import __version__
+from dragoman.config import Recipe
 from dragoman.data.shards import open_shards
 from dragoman.data.vocab import Vocab
 from dragoman.hashing import file_sha256
 from dragoman.model.alignment import alignment_layer
 from dragoman.model.transformer import CrossAttention, Transformer, initialize
+from dragoman.model.weights import save_tensors
 from dragoman.recipe import load_recipe
+from dragoman.run.checkpoint_files import RECIPE, VOCAB, WEIGHTS
 from dragoman.translate.export.ctranslate2 import to_ctranslate2
 from dragoman.translate.export_folder import NAME, SCHEMA, ExportInfo, FileEntry, Origin
 
@@ -37,6 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="a folder made by `dragoman prepare`: its vocabulary")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--checkpoint", type=Path)
     parser.add_argument("--recipe", default="base")
     parser.add_argument("--quantization", default="int8")
     options = parser.parse_args()
@@ -44,6 +50,8 @@ def main() -> None:
     vocab = Vocab.load(shards.vocab_path)
     model = Transformer(recipe.model, len(vocab.pieces))
     make_copying(model)
+    if options.checkpoint is not None:
+        write_checkpoint(options.checkpoint, model, recipe, shards.vocab_path)
     to_ctranslate2(model, vocab, options.out, options.quantization)
     (options.out / "vocab.model").write_bytes(shards.vocab_path.read_bytes())
     source, _, target = shards.manifest.languages.partition("-")
@@ -68,6 +76,13 @@ def main() -> None:
         },
     )
     (options.out / NAME).write_text(info.model_dump_json(indent=2, by_alias=True) + "\n", encoding="utf-8")
+
+
+def write_checkpoint(folder: Path, model: Transformer, recipe: Recipe, vocab_path: Path) -> None:
+    folder.mkdir()
+    save_tensors(model.state_dict(), folder / WEIGHTS)
+    (folder / RECIPE).write_text(tomli_w.dumps(recipe.model_dump(exclude_none=True)), encoding="utf-8")
+    (folder / VOCAB).write_bytes(vocab_path.read_bytes())
 
 
 @dataclass(frozen=True)
